@@ -1,0 +1,1 @@
+"""The only loops in the broker: actors, streams and timers."""

@@ -1,0 +1,1 @@
+"""Pure decisions: one file an aggregate. Commands in, records or refusals out."""

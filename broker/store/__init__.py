@@ -1,0 +1,1 @@
+"""Durable memory: the port (`port`) and its adapters."""

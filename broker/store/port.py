@@ -1,0 +1,219 @@
+"""The port to durable memory. It speaks meaning (expected position, durable, visible), never SQL.
+
+The law that each adapter keeps (tests/broker/store/conformance.py):
+
+1. One `commit(unit)` is one transaction: all of its ops, or none.
+2. It returns when the unit is durable (fsync done) AND visible to every later read of this store.
+3. Units become visible in one order; a stream's positions are given in that order, 1, 2, 3 … without a gap.
+4. `watch` is told of a committed unit's deliveries, in order, before `commit` returns for it.
+5. `Conflict`: nothing of the unit was written, some expectation did not hold. `Unavailable`: certainly not
+   written. `InDoubt`: not known; settle by committing the identical unit again (it then conflicts or lands).
+   Cancelling `commit` leaves the outcome unknown.
+6. Reads see a committed prefix. They never wait for the writer.
+
+Positions are ours: n in a log, a count in a stream. No rowid crosses the port.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class Append(msgspec.Struct, frozen=True):
+    """Row `n` of `log`. Conflicts unless the log's last row is n - 1 (an empty log awaits 0)."""
+
+    log: str
+    n: int
+    data: bytes
+    at: int
+    """Wall milliseconds when it was accepted."""
+
+
+class Put(msgspec.Struct, frozen=True):
+    """Replace document `id` of `kind`. Conflicts unless its version is `expect` (0: it must not exist).
+
+    The new version is expect + 1. `index` is the whole set of its index rows (name, value); rows already
+    there stay where they are in the order, new ones come last. `doc` None deletes it and its index rows.
+    """
+
+    kind: str
+    id: str
+    expect: int
+    doc: bytes | None
+    index: tuple[tuple[str, str | int], ...] = ()
+
+
+class Deliver(msgspec.Struct, frozen=True):
+    """Give the next position of principal stream `stream` to an event.
+
+    `data` None: the event's text is that of the unit's Append, stored once and referred to.
+    """
+
+    stream: str
+    kind: str
+    own: bool = False
+    data: bytes | None = None
+
+
+class Remember(msgspec.Struct, frozen=True):
+    """Keep the answer to a request under (scope, key). Conflicts if the key is there and not yet over."""
+
+    scope: str
+    key: str
+    digest: bytes
+    outcome: bytes
+    until: int
+    """Wall milliseconds after which it may be forgotten."""
+
+
+class Drop(msgspec.Struct, frozen=True):
+    """Remove all rows of a log (retention); the log takes no row ever again."""
+
+    log: str
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """What one request changes. At most one Append."""
+
+    append: Append | None = None
+    puts: tuple[Put, ...] = ()
+    deliver: tuple[Deliver, ...] = ()
+    remember: Remember | None = None
+    drop: Drop | None = None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A row of a log as stored."""
+
+    n: int
+    data: bytes
+    at: int
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document with its version (≥ 1)."""
+
+    id: str
+    version: int
+    doc: bytes
+    order: int = 0
+    """In `find`: the place of its index row, to page after. In `due`: the value."""
+
+
+class Event(msgspec.Struct, frozen=True):
+    """An event of a principal's stream. `at` and `n` are the Append's where `data` is a row's text, else 0."""
+
+    stream: str
+    position: int
+    kind: str
+    own: bool
+    data: bytes
+    at: int = 0
+
+
+class Head(msgspec.Struct, frozen=True):
+    """Where a stream stands. A stream that nobody wrote to has epoch given and newest 0, oldest 1."""
+
+    epoch: str
+    """16 lowercase hex characters, random per stream, made when first asked for, renewed by a restore."""
+    oldest: int
+    newest: int
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """What `Remember` kept."""
+
+    digest: bytes
+    outcome: bytes
+    until: int
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """What `sweep` may remove: events accepted before `events_before` (wall ms), but never the last
+    `events_keep` of a stream; remembered answers whose `until` is before `now`."""
+
+    now: int
+    events_before: int
+    events_keep: int
+
+
+class Conflict(Exception):
+    """An expectation did not hold; nothing was written. `what` is "append", "put", "remember" or "drop"."""
+
+    def __init__(self, what: str, key: str = "") -> None:
+        super().__init__(f"{what} {key}")
+        self.what = what
+        self.key = key
+
+
+class Unavailable(Exception):
+    """Certainly not written: the disk is full, the store is closed or refuses writes."""
+
+
+class InDoubt(Exception):
+    """Not known whether it was written: the commit itself failed or took too long."""
+
+
+class SchemaTooNew(Exception):
+    """The store was written by a newer Turret; it is left as it is."""
+
+
+Listener = Callable[[Sequence[Event]], None]
+"""Called on the loop's thread with the deliveries of one or more committed units, in order. Must not block."""
+
+
+class Store(Protocol):
+    """Each async method is a checkpoint. Any number of tasks may call any of them at once."""
+
+    async def commit(self, unit: Unit) -> None:
+        """Write a unit; see the law. Raises Conflict, Unavailable, InDoubt."""
+        ...
+
+    async def entries(self, log: str, after: int = -1, limit: int = 100) -> list[Entry]:
+        """Rows with n > after, rising, at most `limit`."""
+        ...
+
+    async def tail(self, log: str, before: int | None = None, limit: int = 100) -> list[Entry]:
+        """The last rows (with n < before, if given), FALLING, at most `limit`."""
+        ...
+
+    async def get(self, kind: str, id: str) -> Document | None:
+        """A document, or None."""
+        ...
+
+    async def find(self, kind: str, name: str, value: str, after: int = 0, limit: int = 100) -> list[Document]:
+        """Documents that have the index row (name, value), in the order in which they got it; order > after."""
+        ...
+
+    async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:
+        """Documents with an integer index row `name` ≤ upto, rising by it."""
+        ...
+
+    async def recall(self, scope: str, key: str) -> Remembered | None:
+        """What was remembered under (scope, key), even if its `until` is past and it was not yet swept."""
+        ...
+
+    async def head(self, stream: str) -> Head:
+        """Where a stream stands; gives it an epoch (durably) when it has none."""
+        ...
+
+    async def events(self, stream: str, after: int, limit: int = 100) -> list[Event]:
+        """Events with position > after, rising, at most `limit` (start at the oldest kept)."""
+        ...
+
+    def watch(self, listener: Listener) -> None:
+        """Have `listener` told of deliveries (law 4). Once per store; the hub uses it."""
+        ...
+
+    async def sweep(self, retention: Retention, limit: int = 1000) -> int:
+        """Remove at most `limit` rows that retention lets go; returns how many. 0: nothing left to do."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Bytes free where the store lives."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish what was given to `commit`, then close. Later calls raise Unavailable."""
+        ...

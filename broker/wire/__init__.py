@@ -1,0 +1,1 @@
+"""Sans-I/O: the law that store, gateways, client and offline verifier agree on (wire.md)."""

@@ -1,0 +1,1 @@
+"""The dealer's client: connect, dial, answer, verify. Needs the base install alone."""

@@ -1,0 +1,1 @@
+"""The MCP face: both eras on one endpoint."""

@@ -182,7 +182,9 @@ class Store(Protocol):
         """A document, or None."""
         ...
 
-    async def find(self, kind: str, name: str, value: str, after: int = 0, limit: int = 100) -> list[Document]:
+    async def find(
+        self, kind: str, name: str, value: str, after: int = 0, limit: int = 100
+    ) -> list[Document]:
         """Documents that have the index row (name, value), in the order in which they got it; order > after."""
         ...
 

@@ -27,5 +27,7 @@ NONCE: Final = re.compile(r"[0-9a-f]{32}")
 MAX_SAFE: Final = 2**53 - 1
 """The largest integer that every JSON reader keeps (RFC 7493)."""
 
-PkParam = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="Ed25519 public key, 64 lowercase hex characters")]
+PkParam = Annotated[
+    str, Meta(pattern="^[0-9a-f]{64}$", description="Ed25519 public key, 64 lowercase hex characters")
+]
 CodeParam = Annotated[str, Meta(pattern="^[A-Z]{4}$", description="a desk's code: four capital letters")]

@@ -20,7 +20,9 @@ class Code(msgspec.Struct, frozen=True):
 
 CODES: Final[dict[str, Code]] = {
     "bad_request": Code(400, False, "not JSON, or a param that is unknown, missing or of the wrong type"),
-    "bad_envelope": Code(400, False, "the envelope's shape, canonical rules, n, type, or params that disagree"),
+    "bad_envelope": Code(
+        400, False, "the envelope's shape, canonical rules, n, type, or params that disagree"
+    ),
     "bad_signature": Code(401, False, "the signature does not verify over the canonical text"),
     "bad_statement": Code(401, False, "a signed statement's shape, wire, age, nonce or signature"),
     "bad_prev_sig": Code(409, False, "prev_sig is not the previous envelope's signature"),

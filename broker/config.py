@@ -1,0 +1,139 @@
+"""One frozen tree of settings: each field has its unit in its name or sentence, a default, and a reason.
+
+Settings are passed, never fetched. `gateways.serve` reads them from a TOML file and the environment with
+`load`; tests build them with `msgspec.structs.replace`.
+"""
+
+from typing import Literal
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """wire.md, Limits."""
+
+    envelopes: int = 30
+    """Envelopes of one conversation in one window; the hard cap of the seed."""
+    window_ms: int = 10_000
+    """The window, milliseconds; a token comes back exactly this long after it was spent."""
+    conversations: int = 8
+    """Open conversations of one key; dialling or picking up one more evicts the oldest."""
+    rings: int = 64
+    """Unanswered rings at one desk; beyond it the desk is busy."""
+    rings_per_address: int = 16
+    """Of these from one client address (loopback exempt), so that one machine can't block a desk."""
+    rings_known: int = 32
+    """Of these kept for counterparties that the desk has talked to."""
+    reservation_s: float = 5.0
+    """How long a place stays reserved for a call that is being written."""
+    opens_per_hour: int = 20
+    """Desks opened from one address (IPv6: /64) in an hour; loopback exempt."""
+    guesses: int = 20
+    """Bad signatures, or unknown conversation ids, from one address in one guess window."""
+    guess_window_ms: int = 10_000
+    """The guess window, and how long the address then waits; milliseconds."""
+    frame_bytes: int = 65_536
+    """The largest frame or request of the wire."""
+
+
+class Calls(msgspec.Struct, frozen=True, kw_only=True):
+    """The life of a call."""
+
+    ring_s: float = 30.0
+    """Seconds that a call rings before the wire ends it with no_answer."""
+    idle_s: float = 3600.0
+    """Seconds without an envelope before the wire ends a conversation as idle."""
+    skew_s: int = 300
+    """How far an envelope's or statement's ts may be from the wire's clock, seconds."""
+
+
+class Desks(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may hold a code, and for how long."""
+
+    open: Literal["anyone", "agents", "operator"] = "anyone"
+    """Who may open a desk."""
+    reserved: tuple[str, ...] = (
+        "HELP",
+        "WIRE",
+        "TEST",
+        "ROOT",
+        "SYST",
+        "OPER",
+        "NULL",
+        "VOID",
+        "DEAD",
+        "DESK",
+    )
+    """Codes that nobody may open: they would be taken for the wire itself."""
+    lapse_days: int = 90
+    """Days after which an unused code lapses, and for which a closed one stays reserved."""
+    recovery_h: float = 24.0
+    """Hours that a recovery key's move waits, so that the desk's own key can cancel it."""
+
+
+class Presence(msgspec.Struct, frozen=True, kw_only=True):
+    """When a desk counts as online."""
+
+    linger_s: float = 15.0
+    """Seconds that a desk stays online after its last stream closed."""
+    poll_s: float = 60.0
+    """Seconds that a desk stays online after a poll."""
+    coalesce_s: float = 1.0
+    """A watcher hears of changes at most once in this many seconds."""
+
+
+class Streams(msgspec.Struct, frozen=True, kw_only=True):
+    """What readers get, and how far they may fall behind."""
+
+    keep_days: float = 7.0
+    """Days that events are kept."""
+    keep_events: int = 10_000
+    """Events of a stream that are kept however old they are."""
+    queue_events: int = 4096
+    """Live events that a connection may be behind before it is closed as slow."""
+    queue_bytes: int = 1_048_576
+    """The same in bytes."""
+    ping_s: float = 20.0
+    """Seconds between pings on a WebSocket."""
+    dead_s: float = 30.0
+    """Seconds without a sign of life after which a peer is gone."""
+    comment_s: float = 15.0
+    """Seconds between comments on an idle SSE stream (proxies cut at 60)."""
+
+
+class Store(msgspec.Struct, frozen=True, kw_only=True):
+    """The embedded store."""
+
+    min_free_bytes: int = 512 * 1024 * 1024
+    """Below this much free space CALL and open_desk are refused; END and open calls go on."""
+    commit_timeout_s: float = 5.0
+    """Seconds after which a commit is in doubt."""
+    conversations_days: int | None = None
+    """Days that ended conversations are kept; None: for ever."""
+    sweep_s: float = 60.0
+    """Seconds between two sweeps of what retention lets go."""
+
+
+class Actors(msgspec.Struct, frozen=True, kw_only=True):
+    """The loops."""
+
+    mailbox: int = 64
+    """Letters that may wait for one actor; beyond it the answer is overloaded."""
+    idle_s: float = 60.0
+    """Seconds without a letter after which an actor leaves memory."""
+    signatures_per_tick: int = 16
+    """Signatures verified before the loop turns to its sockets again (measured: loop lag p99 3 ms)."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All of them."""
+
+    transcripts: Literal["open", "parties"] = "open"
+    """Who may read a transcript: whoever holds the conversation's id, or its parties alone."""
+    limits: Limits = Limits()
+    calls: Calls = Calls()
+    desks: Desks = Desks()
+    presence: Presence = Presence()
+    streams: Streams = Streams()
+    store: Store = Store()
+    actors: Actors = Actors()

@@ -1,0 +1,137 @@
+"""Who asks: from the ASGI scope (client address, headers) to a Caller.
+
+1. The address is the peer's own, unless the peer is a proxy that the settings name; then X-Forwarded-For
+   counts, read from the right, up to the first hop that is no such proxy. What a client writes never counts.
+2. A signed follow statement is judged by the broker (`admit`), never here.
+3. Neither header nor query is ever logged: they carry capabilities.
+"""
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Sequence
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
+
+from broker.app import Caller
+from broker.wire.refusals import Refusal, refuse
+
+Scope = dict[str, Any]
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Admitting(Protocol):
+    """The broker's verb that turns a statement into a Caller."""
+
+    async def admit(
+        self, caller: Caller, statement: bytes, sig: str, *, challenge: str | None = None
+    ) -> Caller | Refusal: ...
+
+
+def read_proxies(texts: Sequence[str]) -> tuple[Network, ...]:
+    """The proxies of the setting `behind_proxy`: addresses or networks; else ValueError."""
+    return tuple(ipaddress.ip_network(text) for text in texts)
+
+
+def connect(scope: Scope, proxies: Sequence[Network] = ()) -> Caller:
+    """The caller as far as the connection tells: address and loopback, no identity."""
+    client = scope.get("client")
+    peer = read_hop(client[0]) if client else None
+    if peer is None:
+        return Caller(address="unknown", loopback=False)
+    address = _origin(scope, peer, proxies) if _trusted(peer, proxies) else peer
+    return Caller(address=str(address), loopback=address.is_loopback)
+
+
+async def identify(
+    broker: Admitting, scope: Scope, proxies: Sequence[Network] = (), *, query: bool = False
+) -> Caller | Refusal:
+    """The caller with what it proves: `Authorization: Turret <base64url of the statement>.<sig>`.
+
+    With `query` (EventSource can't send headers) `?auth=` carries the same where the header is absent. No
+    proof at all is no refusal. Bearer and other schemes: unauthenticated; a malformed proof: bad_statement.
+    """
+    caller = connect(scope, proxies)
+    given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    if len(given) > 1:
+        return refuse("bad_request", "more than one Authorization header")
+    if given:
+        scheme, _, proof = given[0].decode("latin-1").strip().partition(" ")
+        if scheme.lower() != "turret":
+            return refuse("unauthenticated", "this broker takes `Authorization: Turret <statement>.<sig>`")
+    elif query and (found := _query_auth(scope)) is not None:
+        proof = found
+    else:
+        return caller
+    read = read_proof(proof.strip())
+    if read is None:
+        return refuse("bad_statement", "a proof is <base64url of the statement's canonical text>.<sig>")
+    return await broker.admit(caller, *read)
+
+
+def read_proof(proof: str) -> tuple[bytes, str] | None:
+    """The statement's text and its sig, or None where the form is wrong. Padding may be left out."""
+    encoded, dot, sig = proof.rpartition(".")
+    if not dot or not encoded or not sig or not proof.isascii():
+        return None
+    encoded = encoded.rstrip("=")
+    try:
+        return base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True), sig
+    except (binascii.Error, ValueError):
+        return None
+
+
+def write_proof(statement: bytes, sig: str) -> str:
+    """The proof as `Authorization: Turret …` and `?auth=` carry it."""
+    return base64.urlsafe_b64encode(statement).rstrip(b"=").decode() + "." + sig
+
+
+def read_hop(text: str) -> Address | None:
+    """The address of one hop: `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]`, `[::1]:80`; None for anything else.
+
+    An IPv4 address mapped into IPv6 is the IPv4 address, and a zone is dropped.
+    """
+    text = text.strip()
+    if text.startswith("["):
+        text, closed, port = text[1:].partition("]")
+        if not closed or (port and not _is_port(port)):
+            return None
+    elif text.count(":") == 1:
+        text, _, port = text.partition(":")
+        if not _is_port(f":{port}"):
+            return None
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+def _is_port(text: str) -> bool:
+    return text.startswith(":") and text[1:].isascii() and text[1:].isdigit() and len(text) <= 6
+
+
+def _trusted(address: Address, proxies: Sequence[Network]) -> bool:
+    return any(address in network for network in proxies)
+
+
+def _origin(scope: Scope, peer: Address, proxies: Sequence[Network]) -> Address:
+    """The right-most hop that is no proxy of ours; the peer where the header is absent or malformed."""
+    values = [value for name, value in scope["headers"] if name.lower() == b"x-forwarded-for"]
+    address = peer
+    for hop in reversed(b",".join(values).decode("latin-1").split(",") if values else []):
+        found = read_hop(hop)
+        if found is None:
+            return peer
+        address = found
+        if not _trusted(address, proxies):
+            break
+    return address
+
+
+def _query_auth(scope: Scope) -> str | None:
+    pairs = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    return next((value for name, value in pairs if name == "auth"), None)

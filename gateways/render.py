@@ -1,0 +1,134 @@
+"""One refusal, or one fault, in the form of each door (wire.md, Refusals).
+
+1. A refusal looks the same everywhere: {code, status, message, retryable, …detail}.
+2. A fault (an unexpected exception) is shown as an incident number and nothing else, and is logged under it.
+"""
+
+import logging
+import math
+import secrets
+from typing import Any, Final
+
+import msgspec
+
+from broker.wire.refusals import Refusal
+from gateways import jsonrpc
+
+log = logging.getLogger(__name__)
+
+Headers = list[tuple[bytes, bytes]]
+
+JSON_HEADERS: Final[Headers] = [(b"content-type", b"application/json; charset=utf-8")]
+
+
+class Close(msgspec.Struct, frozen=True):
+    """How a WebSocket ends: the code (RFC 6455, 7.4) and a reason of at most 123 bytes."""
+
+    code: int
+    reason: str
+
+
+CLOSE: Final[dict[str, Close]] = {
+    "binary": Close(1003, "text frames only"),
+    "not_utf8": Close(1007, "a text frame must be UTF-8"),
+    "too_large": Close(1009, "a frame beyond the limit"),
+    "fault": Close(1011, "an unexpected fault"),
+    "restart": Close(1012, "the broker restarts"),
+    "overloaded": Close(1013, "too many connections"),
+    "auth_expired": Close(4001, "the authentication has run out"),
+    "slow": Close(4008, "too slow a reader; resume by cursor"),
+}
+"""Every close that we begin, by what led to it."""
+
+WAY_OUT: Final[dict[str, str]] = {
+    "bad_request": "Correct the parameters and send the request again.",
+    "bad_envelope": "Correct the envelope, sign it anew and send it; canonicalize shows what is due.",
+    "bad_signature": "Sign exactly the canonical text given here, with the key named in from.",
+    "bad_statement": "Make a new statement with a new nonce and the present time, and sign it.",
+    "bad_prev_sig": "Set prev_sig to the head's sig and sign again.",
+    "conflict": "Read the head, build a new envelope on it and send that.",
+    "out_of_turn": "Wait for the other party's envelope.",
+    "not_a_party": "Use the key of a party.",
+    "unknown_desk": "Check the code with resolve_code.",
+    "unknown_conv": "Check the conversation's id.",
+    "not_found": "Check the name.",
+    "conv_exists": "Choose a new random conversation id.",
+    "conv_ended": "Start a new call.",
+    "code_taken": "Choose another code.",
+    "code_reserved": "Choose another code.",
+    "desk_exists": "Use the desk that this key holds, or close it first.",
+    "desk_moved": "Ask resolve_code for the present key.",
+    "rate_limited": "Wait, then send the identical request.",
+    "too_large": "Send less.",
+    "desk_busy": "Wait, then send the identical request.",
+    "overloaded": "Wait, then send the identical request.",
+    "clock_skew": "Set the clock by wire_ts, sign again and send.",
+    "unavailable": "Nothing was written: send the identical request later.",
+    "in_doubt": "Send the identical request until the outcome is known; never sign another for this n.",
+    "unauthenticated": "Send a signed follow statement in the Authorization header.",
+    "insufficient_scope": "Ask for a token with the scope.",
+    "suspended": "Ask the operators.",
+}
+"""What the one refused can do next, for models and people; every code of the table has one."""
+
+
+def http(refusal: Refusal) -> tuple[int, Headers, bytes]:
+    """Plain HTTP: status, headers (Retry-After in whole seconds, rounded up) and {"refusal": …}."""
+    headers = [*JSON_HEADERS]
+    wait_ms = refusal.detail.get("retry_after_ms")
+    if isinstance(wait_ms, int):
+        headers.append((b"retry-after", b"%d" % max(1, math.ceil(wait_ms / 1000))))
+    if refusal.status == 401:
+        headers.append((b"www-authenticate", b"Turret"))
+    return refusal.status, headers, msgspec.json.encode({"refusal": refusal.body()})
+
+
+def jsonrpc_error(id: jsonrpc.Id | None, refusal: Refusal) -> bytes:
+    """WebSocket: -32000 with the refusal as data; wrong params (bad_request) -32602 with data.refusal."""
+    if refusal.code == "bad_request":
+        return jsonrpc.error(id, jsonrpc.INVALID_PARAMS, refusal.message, {"refusal": refusal.body()})
+    return jsonrpc.error(id, jsonrpc.REFUSED, refusal.message, refusal.body())
+
+
+def refusal_text(refusal: Refusal) -> str:
+    """`<code>: <message>`, what stands in the way in figures, and the way out: complete on its own."""
+    facts = [
+        f"{name}: {value}"
+        for name in ("path", "retry_after_ms", "limit", "size", "wire_ts", "reason")
+        if (value := refusal.detail.get(name)) is not None
+    ]
+    aside = f" ({', '.join(facts)})" if facts else ""
+    return f"{refusal.code}: {refusal.message}{aside}. {WAY_OUT.get(refusal.code, '')}".rstrip()
+
+
+def tool_result(refusal: Refusal) -> dict[str, Any]:
+    """MCP tools/call: isError, the words, the same object as compact JSON, and structuredContent.refusal."""
+    shown = {"refusal": refusal.body()}
+    return {
+        "content": [
+            {"type": "text", "text": refusal_text(refusal)},
+            {"type": "text", "text": msgspec.json.encode(shown).decode()},
+        ],
+        "structuredContent": shown,
+        "isError": True,
+    }
+
+
+def incident(fault: BaseException, where: str) -> str:
+    """Log a fault with its traceback under a new random number, and give the number.
+
+    `where` names the door or the tool; never a conversation, a key or what a client sent.
+    """
+    number = secrets.token_hex(8)
+    log.error("incident %s in %s", number, where, exc_info=fault)
+    return number
+
+
+def http_fault(number: str) -> tuple[int, Headers, bytes]:
+    """Plain HTTP: 500 with {"error": "internal", "incident": …}."""
+    return 500, [*JSON_HEADERS], msgspec.json.encode({"error": "internal", "incident": number})
+
+
+def jsonrpc_fault(id: jsonrpc.Id | None, number: str) -> bytes:
+    """WebSocket and MCP: -32603 with the incident's number."""
+    return jsonrpc.error(id, jsonrpc.INTERNAL_ERROR, "internal error", {"incident": number})

@@ -1,0 +1,55 @@
+# Turret. Needs Python 3.11 or newer, and make. Each target first installs what it needs into .venv.
+#
+#   make demo     two bots make a signed deal through a broker, and the transcript is verified
+#   make test     the tests
+#   make check    what a change must pass: format, lint, types, imports, size, tests
+#
+# PYTHON=/path/to/python3 chooses the Python; PYTEST_ARGS="-k ring -n0" goes to pytest.
+
+.PHONY: help demo serve test check format lint types imports size docs soak clean venv-server venv-dev
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+export PYTHON
+BIN := .venv/bin
+PYTEST_ARGS ?= -n 2
+ROUNDS ?= 60
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+venv-server:
+	@sh .ci/venv server
+
+venv-dev:
+	@sh .ci/venv dev
+
+demo: venv-server
+	@$(BIN)/turret demo
+
+test: venv-dev
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: format lint types imports size test
+
+format: venv-dev
+	$(BIN)/ruff format --check .
+
+lint: venv-dev
+	$(BIN)/ruff check .
+
+types: venv-dev
+	$(BIN)/mypy
+
+imports: venv-dev
+	$(BIN)/lint-imports
+
+size: venv-dev
+	$(BIN)/python tests/sizes.py
+
+# The pages of docs/reference/ that are printed from the code.
+docs: venv-dev
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist turret-demo

@@ -8,7 +8,8 @@ The law that each adapter keeps (tests/broker/store/conformance.py):
 4. `watch` is told of a committed unit's deliveries, in order, before `commit` returns for it.
 5. `Conflict`: nothing of the unit was written, some expectation did not hold. `Unavailable`: certainly not
    written. `InDoubt`: not known; settle by committing the identical unit again (it then conflicts or lands).
-   Cancelling `commit` leaves the outcome unknown.
+   Cancelling `commit` leaves the outcome unknown. A unit that makes no sense (an event without a text) is
+   ValueError.
 6. Reads see a committed prefix. They never wait for the writer.
 
 Positions are ours: n in a log, a count in a stream. No rowid crosses the port.
@@ -47,34 +48,38 @@ class Put(msgspec.Struct, frozen=True):
 class Deliver(msgspec.Struct, frozen=True):
     """Give the next position of principal stream `stream` to an event.
 
-    `data` None: the event's text is that of the unit's Append, stored once and referred to.
+    `data` None: the event's text is that of the unit's Append, stored once and referred to; a Drop of that
+    log takes the event's text with it, and the event is read no more (its position is never given again).
     """
 
     stream: str
     kind: str
     own: bool = False
     data: bytes | None = None
+    at: int = 0
+    """Wall milliseconds, where `data` is given: what retention goes by. 0: older than everything."""
 
 
 class Remember(msgspec.Struct, frozen=True):
-    """Keep the answer to a request under (scope, key). Conflicts if the key is there and not yet over."""
+    """Keep the answer to a request under (scope, key). Conflicts while the key is there (until it is swept)."""
 
     scope: str
     key: str
     digest: bytes
     outcome: bytes
     until: int
-    """Wall milliseconds after which it may be forgotten."""
+    """Wall milliseconds after which a sweep forgets it."""
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """Remove all rows of a log (retention); the log takes no row ever again."""
+    """Remove all rows of a log (retention); the log takes no row ever again (Conflict "drop")."""
 
     log: str
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """What one request changes. At most one Append."""
+    """What one request changes, in this order. All expectations are those before the unit (a second Put of a
+    document expects what the first made of it)."""
 
     append: Append | None = None
     puts: tuple[Put, ...] = ()
@@ -102,7 +107,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """An event of a principal's stream. `at` and `n` are the Append's where `data` is a row's text, else 0."""
+    """An event of a principal's stream. `at` is the Append's where `data` is a row's text, else Deliver's."""
 
     stream: str
     position: int
@@ -130,8 +135,8 @@ class Remembered(msgspec.Struct, frozen=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """What `sweep` may remove: events accepted before `events_before` (wall ms), but never the last
-    `events_keep` of a stream; remembered answers whose `until` is before `now`."""
+    """What `sweep` removes: the oldest events of a stream, up to the first not older than `events_before` (wall
+    ms), but never its last `events_keep`; remembered answers whose `until` is before `now`."""
 
     now: int
     events_before: int
@@ -159,12 +164,24 @@ class SchemaTooNew(Exception):
     """The store was written by a newer Turret; it is left as it is."""
 
 
+class NotAStore(Exception):
+    """There is something else where the store should be; it is left as it is."""
+
+
+class InUse(Exception):
+    """Another process has the store open."""
+
+
 Listener = Callable[[Sequence[Event]], None]
-"""Called on the loop's thread with the deliveries of one or more committed units, in order. Must not block."""
+"""Called on the loop's thread with the deliveries of one or more committed units, in order. Must neither block
+nor raise."""
 
 
 class Store(Protocol):
     """Each async method is a checkpoint. Any number of tasks may call any of them at once."""
+
+    broken: str | None
+    """Why the store refuses all writes until it is opened again (a commit failed in its fsync), or None."""
 
     async def commit(self, unit: Unit) -> None:
         """Write a unit; see the law. Raises Conflict, Unavailable, InDoubt."""
@@ -185,7 +202,7 @@ class Store(Protocol):
     async def find(
         self, kind: str, name: str, value: str, after: int = 0, limit: int = 100
     ) -> list[Document]:
-        """Documents that have the index row (name, value), in the order in which they got it; order > after."""
+        """Documents with the index row (name, value), in the order in which they got it; order > after."""
         ...
 
     async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:

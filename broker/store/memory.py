@@ -1,0 +1,324 @@
+"""The reference adapter of the store's port: plain dicts, one commit at a time, and a gate for tests.
+
+1. It keeps the law of port.py by being simple: check all, then change all, with no checkpoint between.
+2. Nothing in it is durable. Tests compare the other adapters with it.
+3. `gate` lets a test hold, release or break commits; the broker never touches it.
+"""
+
+import secrets
+from collections.abc import Callable
+from itertools import islice
+
+import msgspec
+import trio
+
+from broker.store.port import (
+    Append,
+    Conflict,
+    Deliver,
+    Document,
+    Entry,
+    Event,
+    Head,
+    InDoubt,
+    Listener,
+    Put,
+    Remember,
+    Remembered,
+    Retention,
+    Unavailable,
+    Unit,
+)
+
+
+class _Fault(msgspec.Struct):
+    error: Exception
+    applied: bool
+    told: bool
+    when: Callable[[Unit], bool] | None
+
+
+class Gate:
+    """Where a test decides what happens to commits. One passes at a time, the others wait behind it."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        """Commits that wait at a held gate (those behind the first wait for their turn and do not count)."""
+        self._before: trio.Event | None = None
+        self._after: trio.Event | None = None
+        self._faults: list[_Fault] = []
+
+    def hold(self, *, written: bool = False) -> None:
+        """Hold commits from now on: before they are written, or (`written`) after, before they return.
+
+        Cancelling a commit held before leaves it unwritten, after it written; its caller can't know which.
+        """
+        if written:
+            self._after = self._after or trio.Event()
+        else:
+            self._before = self._before or trio.Event()
+
+    def release(self) -> None:
+        """Let go all that is held, and hold no more."""
+        for event in (self._before, self._after):
+            if event is not None:
+                event.set()
+        self._before = self._after = None
+
+    def fail_next(
+        self,
+        error: Exception,
+        *,
+        applied: bool = False,
+        told: bool = True,
+        when: Callable[[Unit], bool] | None = None,
+    ) -> None:
+        """Have the next commit (that `when` is true of) raise `error`; several queue up, each for one commit.
+
+        `applied`: the unit is written all the same (only an InDoubt may say so), and the listener hears of
+        it unless `told` is false. A unit that conflicts raises Conflict and leaves an applied fault in place.
+        """
+        if applied and not isinstance(error, InDoubt):
+            raise ValueError("only what is in doubt may have been applied")
+        self._faults.append(_Fault(error, applied, told, when))
+
+    def _take(self, unit: Unit) -> _Fault | None:
+        for index, fault in enumerate(self._faults):
+            if fault.when is None or fault.when(unit):
+                return self._faults.pop(index)
+        return None
+
+    async def _pass(self, event: trio.Event | None) -> None:
+        if event is None:
+            return
+        self.waiting += 1
+        try:
+            await event.wait()
+        finally:
+            self.waiting -= 1
+
+
+class _Doc(msgspec.Struct):
+    version: int
+    doc: bytes
+    marks: dict[tuple[str, str | int], int]
+    """(name, value) → its place in the order of all index rows."""
+
+
+class _Stream(msgspec.Struct):
+    epoch: str
+    oldest: int = 1
+    newest: int = 0
+    events: dict[int, tuple[Deliver, Append | None]] = msgspec.field(default_factory=dict)
+    """Position → what was delivered, and the unit's Append. Rising, since dicts keep their order."""
+
+
+class MemoryStore:
+    """A store that lasts as long as the process. See broker.store.port.Store for the contract."""
+
+    def __init__(self, *, token: Callable[[], str] = lambda: secrets.token_hex(8)) -> None:
+        self.gate = Gate()
+        self.free = 1 << 40
+        """What free_bytes answers."""
+        self.broken: str | None = None
+        """Why the store refuses writes, for readiness; None: it does not."""
+        self._token = token
+        self._turn = trio.StrictFIFOLock()
+        self._closed = False
+        self._listener: Listener | None = None
+        self._order = 0
+        self._logs: dict[str, list[Entry]] = {}
+        self._dropped: set[str] = set()
+        self._docs: dict[tuple[str, str], _Doc] = {}
+        self._streams: dict[str, _Stream] = {}
+        self._remembered: dict[tuple[str, str], Remembered] = {}
+
+    async def commit(self, unit: Unit) -> None:
+        async with self._turn:
+            self._check_usable()
+            if self.broken is not None:
+                raise Unavailable(self.broken)
+            await self.gate._pass(self.gate._before)
+            self._check(unit)
+            fault = self.gate._take(unit)
+            if fault is not None and not fault.applied:
+                raise fault.error
+            events = self._apply(unit)
+            if events and self._listener is not None and (fault is None or fault.told):
+                self._listener(events)
+            await self.gate._pass(self.gate._after)
+            if fault is not None:
+                raise fault.error
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed")
+
+    def _check(self, unit: Unit) -> None:
+        if unit.append is not None:
+            log = unit.append.log
+            if log in self._dropped:
+                raise Conflict("drop", log)
+            if len(self._logs.get(log, ())) != unit.append.n:
+                raise Conflict("append", log)
+        versions: dict[tuple[str, str], int] = {}
+        for put in unit.puts:
+            place = (put.kind, put.id)
+            known = self._docs.get(place)
+            if versions.get(place, known.version if known else 0) != put.expect:
+                raise Conflict("put", put.id)
+            versions[place] = 0 if put.doc is None else put.expect + 1
+        if unit.append is None and any(letter.data is None for letter in unit.deliver):
+            raise ValueError("an event without data needs an Append to refer to")
+        if unit.remember is not None and (unit.remember.scope, unit.remember.key) in self._remembered:
+            raise Conflict("remember", unit.remember.key)
+
+    def _apply(self, unit: Unit) -> list[Event]:
+        append = unit.append
+        if append is not None:
+            self._logs.setdefault(append.log, []).append(Entry(append.n, append.data, append.at))
+        for put in unit.puts:
+            self._put(put)
+        events = [self._deliver(letter, append) for letter in unit.deliver]
+        if unit.remember is not None:
+            self._remember(unit.remember)
+        if unit.drop is not None:
+            self._logs.pop(unit.drop.log, None)
+            self._dropped.add(unit.drop.log)
+        return events
+
+    def _put(self, put: Put) -> None:
+        old = self._docs.get((put.kind, put.id))
+        if put.doc is None:
+            self._docs.pop((put.kind, put.id), None)
+            return
+        marks: dict[tuple[str, str | int], int] = {}
+        for mark in put.index:
+            if old is not None and mark in old.marks:
+                marks[mark] = old.marks[mark]
+            elif mark not in marks:
+                self._order += 1
+                marks[mark] = self._order
+        self._docs[put.kind, put.id] = _Doc(put.expect + 1, put.doc, marks)
+
+    def _deliver(self, letter: Deliver, append: Append | None) -> Event:
+        stream = self._stream(letter.stream)
+        stream.newest += 1
+        stream.events[stream.newest] = (letter, append)
+        event = self._event(letter, append, stream.newest)
+        assert event is not None, "the append is still there: a Drop comes last"  # noqa: S101
+        return event
+
+    def _event(self, letter: Deliver, append: Append | None, position: int) -> Event | None:
+        if letter.data is not None:
+            return Event(letter.stream, position, letter.kind, letter.own, letter.data, letter.at)
+        if append is None or append.log in self._dropped:
+            return None
+        return Event(letter.stream, position, letter.kind, letter.own, append.data, append.at)
+
+    def _stream(self, name: str) -> _Stream:
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = _Stream(self._token())
+        return stream
+
+    def _remember(self, remember: Remember) -> None:
+        kept = Remembered(remember.digest, remember.outcome, remember.until)
+        self._remembered[remember.scope, remember.key] = kept
+
+    async def _read(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self._check_usable()
+
+    async def entries(self, log: str, after: int = -1, limit: int = 100) -> list[Entry]:
+        await self._read()
+        start = max(after + 1, 0)
+        return self._logs.get(log, [])[start : start + limit]
+
+    async def tail(self, log: str, before: int | None = None, limit: int = 100) -> list[Entry]:
+        await self._read()
+        rows = self._logs.get(log, [])
+        end = len(rows) if before is None else max(min(before, len(rows)), 0)
+        return rows[max(end - limit, 0) : end][::-1]
+
+    async def get(self, kind: str, id: str) -> Document | None:
+        await self._read()
+        kept = self._docs.get((kind, id))
+        return None if kept is None else Document(id, kept.version, kept.doc)
+
+    async def find(
+        self, kind: str, name: str, value: str, after: int = 0, limit: int = 100
+    ) -> list[Document]:
+        await self._read()
+        found = [
+            Document(id, kept.version, kept.doc, kept.marks[name, value])
+            for (own_kind, id), kept in self._docs.items()
+            if own_kind == kind and kept.marks.get((name, value), 0) > after
+        ]
+        return sorted(found, key=lambda document: document.order)[:limit]
+
+    async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:
+        await self._read()
+        found = [
+            (value, order, Document(id, kept.version, kept.doc, value))
+            for (own_kind, id), kept in self._docs.items()
+            for (own_name, value), order in kept.marks.items()
+            if own_kind == kind and own_name == name and isinstance(value, int) and value <= upto
+        ]
+        return [document for _, _, document in sorted(found, key=lambda row: row[:2])[:limit]]
+
+    async def recall(self, scope: str, key: str) -> Remembered | None:
+        await self._read()
+        return self._remembered.get((scope, key))
+
+    async def head(self, stream: str) -> Head:
+        await self._read()
+        known = self._stream(stream)
+        return Head(known.epoch, known.oldest, known.newest)
+
+    async def events(self, stream: str, after: int, limit: int = 100) -> list[Event]:
+        await self._read()
+        known = self._streams.get(stream)
+        if known is None:
+            return []
+        read = (
+            self._event(*known.events[position], position)
+            for position in range(max(after + 1, known.oldest), known.newest + 1)
+        )
+        return list(islice((event for event in read if event is not None), limit))
+
+    def watch(self, listener: Listener) -> None:
+        if self._listener is not None:
+            raise RuntimeError("a store has one listener")
+        self._listener = listener
+
+    async def sweep(self, retention: Retention, limit: int = 1000) -> int:
+        async with self._turn:
+            self._check_usable()
+            over = [place for place, kept in self._remembered.items() if kept.until < retention.now][:limit]
+            for place in over:
+                del self._remembered[place]
+            removed = len(over)
+            for stream in self._streams.values():
+                removed += _sweep_stream(stream, retention, limit - removed)
+            return removed
+
+    def free_bytes(self) -> int:
+        return self.free
+
+    async def aclose(self) -> None:
+        async with self._turn:
+            self._closed = True
+
+
+def _sweep_stream(stream: _Stream, retention: Retention, limit: int) -> int:
+    """Remove the oldest events up to the first young one: a clock that stepped back loses nothing."""
+    first = stream.oldest
+    while stream.oldest <= stream.newest - retention.events_keep and stream.oldest - first < limit:
+        letter, append = stream.events[stream.oldest]
+        at = append.at if letter.data is None and append is not None else letter.at
+        if at >= retention.events_before:
+            break
+        del stream.events[stream.oldest]
+        stream.oldest += 1
+    return stream.oldest - first

@@ -61,7 +61,7 @@ class Deliver(msgspec.Struct, frozen=True):
 
 
 class Remember(msgspec.Struct, frozen=True):
-    """Keep the answer to a request under (scope, key). Conflicts while the key is there (until it is swept)."""
+    """Keep the answer to a request under (scope, key). Conflicts while the key is there: until it is swept."""
 
     scope: str
     key: str
@@ -135,8 +135,8 @@ class Remembered(msgspec.Struct, frozen=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """What `sweep` removes: the oldest events of a stream, up to the first not older than `events_before` (wall
-    ms), but never its last `events_keep`; remembered answers whose `until` is before `now`."""
+    """What `sweep` removes: a stream's oldest events up to the first not older than `events_before` (wall ms),
+    but never its last `events_keep`; remembered answers whose `until` is before `now`."""
 
     now: int
     events_before: int
@@ -173,8 +173,8 @@ class InUse(Exception):
 
 
 Listener = Callable[[Sequence[Event]], None]
-"""Called on the loop's thread with the deliveries of one or more committed units, in order. Must neither block
-nor raise."""
+"""Called on the loop's thread with the deliveries of one or more committed units, in order.
+Must neither block nor raise."""
 
 
 class Store(Protocol):

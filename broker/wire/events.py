@@ -50,9 +50,50 @@ def read_cursor(text: str) -> Cursor | None:
     return Cursor(parts[0], parts[1], int(parts[2]))
 
 
-def splice(data: bytes, cursor: str, own: bool) -> bytes:
-    """A stored row's JSON object with `cursor` and `own` put in front.
+def resume_at(stream: str, after: str | None, epoch: str, oldest: int, newest: int) -> tuple[Resume, int]:
+    """Where reading goes on (after which position), and what the reader is told about it.
 
-    The row begins with `{` and has at least one member, so that the seam is a comma.
+    `after` None: from now; "0": from the oldest kept; else a cursor, the last one that the reader has. One
+    that can't be gone on from names the reason: trimmed goes on with the oldest kept, the others from now.
     """
-    return b'{"cursor":"%s","own":%s,%s' % (cursor.encode(), b"true" if own else b"false", data[1:])
+    tag = stream_tag(stream)
+    position, reason = _resolve(tag, after, epoch, oldest, newest)
+    told = Resume(
+        recovered=reason is None,
+        reason=reason,
+        from_=Cursor(tag, epoch, position).text(),
+        head=Cursor(tag, epoch, newest).text(),
+    )
+    return told, position
+
+
+def _resolve(tag: str, after: str | None, epoch: str, oldest: int, newest: int) -> tuple[int, Reason | None]:
+    if after is None:
+        return newest, None
+    if after == "0":
+        return oldest - 1, None
+    cursor = read_cursor(after)
+    if cursor is None or cursor.tag != tag:
+        return newest, "unknown"
+    if cursor.epoch != epoch:
+        return newest, "epoch_changed"
+    if cursor.position > newest:
+        return newest, "future"
+    if cursor.position < oldest - 1:
+        return oldest - 1, "trimmed"
+    return cursor.position, None
+
+
+ROW_KINDS: Final[frozenset[str]] = frozenset({"ring", "env", "end"})
+"""Kinds whose text is a conversation's row; they alone carry accepted_at."""
+
+
+def splice(data: bytes, cursor: str, own: bool, accepted_at: int | None = None) -> bytes:
+    """A stored row's JSON object with `cursor`, `own` and (Unix ms, if given) `accepted_at` put in front.
+
+    `data` is compact: it begins with `{`, and `{}` is the object without members.
+    """
+    at = b"" if accepted_at is None else b',"accepted_at":%d' % accepted_at
+    rest = data[1:]
+    seam = b"" if rest == b"}" else b","
+    return b'{"cursor":"%s","own":%s%s%s%s' % (cursor.encode(), b"true" if own else b"false", at, seam, rest)

@@ -6,8 +6,8 @@
 3. This is the slow judge. `canonical` calls it only where its fast readers refuse or cannot tell.
 """
 
+import json
 import re
-from json.decoder import scanstring
 from typing import Final
 
 import msgspec
@@ -163,7 +163,7 @@ class _Walk:
             token = match.group(kind or 0)
             if kind == "number" and bad_number(token):
                 self.forbid("a number beyond ±(2^53−1); write amounts as strings")
-            elif kind == "string" and "\\" in token and _SURROGATE.search(scanstring(token, 1)[0]):
+            elif kind == "string" and "\\" in token and _SURROGATE.search(json.loads(token)):
                 self.forbid("a lone surrogate")
         return self.close()
 
@@ -200,7 +200,7 @@ class _Walk:
             return True
         level = self.stack[-1]
         names = level.names
-        level.name = scanstring(self.text, match.start(1) + 1)[0]
+        level.name = json.loads(match.group(1))
         if _SURROGATE.search(level.name):
             self.forbid("a lone surrogate in a name")
         elif names is not None and level.name in names:

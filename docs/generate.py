@@ -1,0 +1,296 @@
+"""Prints the pages of docs/reference/ that say what the code says: `make docs`.
+
+`pages()` gives each page's text by its file name; tests/test_generated.py compares them with what is there.
+"""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+ROOT = Path(__file__).parent.parent
+if str(ROOT) not in sys.path:  # run as a script
+    sys.path.insert(0, str(ROOT))
+
+REFERENCE = ROOT / "docs" / "reference"
+NOTE = "<!-- Printed from the code by `make docs`. Change the code, not this page. -->\n"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """The lines of a Markdown table."""
+    head = list(head)
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+
+
+def refusals() -> str:
+    """The table of codes."""
+    from broker.wire.refusals import CODES
+
+    rows = (
+        (
+            f"`{name}`",
+            str(code.status),
+            ("yes, rebuilt" if name == "conflict" else "yes") if code.retryable else "no",
+            code.meaning,
+        )
+        for name, code in CODES.items()
+    )
+    return "\n".join(
+        [
+            NOTE,
+            "# Refusals\n",
+            "One table for all doors. `retryable`: the identical request may be sent again; `conflict` needs a",
+            "new envelope on the head that it carries. How each door shows a refusal:",
+            "[wire.md](wire.md#refusals).\n",
+            *table(("code", "HTTP status", "retryable", "when"), rows),
+            "",
+        ]
+    )
+
+
+def call() -> str:
+    """The life of a call, from its table."""
+    from broker.wire.call import KINDS, NEXT, PHASES
+
+    named = {"OTHER": "any other type"}
+    rows = (
+        [
+            f"**{phase}**",
+            *(f"→ {NEXT[(phase, kind)]}" if (phase, kind) in NEXT else "refused" for kind in KINDS),
+        ]
+        for phase in PHASES
+    )
+    return "\n".join(
+        [
+            NOTE,
+            "# The life of a call\n",
+            "What an envelope does to a conversation. CALL is n = 0 and PICKUP is n = 1, and only there; END is",
+            "taken from either party whoever's turn it is, and from the wire. See",
+            "[wire.md](wire.md#life-of-a-call).\n",
+            *table(["phase", *(named.get(kind, kind) for kind in KINDS)], rows),
+            "",
+            "```mermaid",
+            "stateDiagram-v2",
+            "    [*] --> new",
+            *(
+                f"    {before} --> {after} : {named.get(kind, kind)}"
+                for (before, kind), after in NEXT.items()
+            ),
+            "    ended --> [*]",
+            "```",
+            "",
+        ]
+    )
+
+
+def field_texts(source: str) -> dict[str, dict[str, str]]:
+    """Class → field → the sentence that stands under it in the source."""
+    found: dict[str, dict[str, str]] = {}
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        texts = found.setdefault(node.name, {})
+        for field, text in zip(node.body, node.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(text, ast.Expr)
+                and isinstance(text.value, ast.Constant)
+            ):
+                texts[field.target.id] = " ".join(str(text.value.value).split())
+    return found
+
+
+def shown(value: Any) -> str:
+    """A setting's default as TOML would have it."""
+    if value is None:
+        return "unset"
+    if isinstance(value, tuple):
+        return "`[" + ", ".join(f'"{each}"' for each in value) + "]`"
+    return f"`{msgspec.json.encode(value).decode()}`"
+
+
+def config() -> str:
+    """All settings, with unit, default and reason."""
+    from broker import config as module
+
+    texts = field_texts(inspect.getsource(module))
+    lines = [NOTE, "# Settings\n", *CONFIG_INTRODUCTION]
+    tables = []
+    plain = []
+    for field in msgspec.structs.fields(module.Settings):
+        if isinstance(field.default, msgspec.Struct):
+            tables.append((field.name, type(field.default)))
+        else:
+            plain.append((f"`{field.name}`", shown(field.default), texts["Settings"].get(field.name, "")))
+    lines += [*table(("setting", "default", "what it is"), plain), ""]
+    for name, kind in tables:
+        lines += [f"## {name}\n", inspect.getdoc(kind) or "", ""]
+        rows = (
+            (f"`{name}.{each.name}`", shown(each.default), texts[kind.__name__].get(each.name, ""))
+            for each in msgspec.structs.fields(kind)
+        )
+        lines += [*table(("setting", "default", "what it is"), rows), ""]
+    return "\n".join(lines)
+
+
+CONFIG_INTRODUCTION = [
+    "`turret serve --config FILE` reads a TOML file. A dotted name is a table and a key in it:\n",
+    "```toml",
+    'transcripts = "parties"',
+    "",
+    "[limits]",
+    "rings = 128",
+    "```\n",
+]
+
+
+def events() -> str:
+    """The kinds of events and the members of each."""
+    from broker.wire import events as module
+
+    rows = ((f"`{kind}`", *EVENTS[kind]) for kind in module.KINDS)
+    return "\n".join(
+        [
+            NOTE,
+            "# Events\n",
+            'What arrives on a key\'s stream, on every door. `cursor` means "the last one that I have"; `own`',
+            "says whether this key sent it. See [wire.md](wire.md#streams).\n",
+            *table(("event", "to whom", "members beside `cursor` and `own`"), rows),
+            "",
+            "The first answer on a stream is `resume`, with "
+            + ", ".join(struct_members(module.Resume))
+            + ".",
+            "Its reasons: " + ", ".join(f"`{each}`" for each in module.Reason.__args__) + ".",
+            "",
+        ]
+    )
+
+
+ROW = "`conv`, `n`, `sig`, `envelope`, `chain`, `accepted_at`"
+EVENTS = {
+    "ring": ("the desk called", ROW),
+    "env": ("both parties (a CALL: its caller alone)", ROW),
+    "end": ("both parties, in place of `env`", ROW),
+    "desk_moved": ("the key that held the desk", "`code`, `pk`, `moved_at`"),
+    "desk_closed": ("the key that held the desk", "`code`, `closed_at`"),
+    "moving": ("the desk's key, when a recovery key moves it", "`code`, `new_pk`, `effective_at`"),
+}
+
+
+def struct_members(kind: type[msgspec.Struct]) -> list[str]:
+    """The members of a struct as JSON has them; `?` marks those that may be left out."""
+    return [
+        f"`{field.encode_name}`" + ("?" if field.default is not msgspec.NODEFAULT else "")
+        for field in msgspec.structs.fields(kind)
+    ]
+
+
+def tools() -> str:
+    """Every tool of the registry."""
+    import broker.tools as package
+    from broker.tools import registry
+
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"broker.tools.{module.name}")
+    lines = [NOTE, "# Tools\n", *TOOLS_INTRODUCTION]
+    found = registry.collect()
+    lines += [", ".join(f"[`{name}`](#{name})" for name in found), ""]
+    for name, tool in found.items():
+        lines += [f"## {name}\n", tool.description, ""]
+        required = tool.input_schema.get("required", [])
+        rows = [
+            (
+                f"`{param}`" + ("" if param in required else "?"),
+                kind_of(schema),
+                schema.get("description", ""),
+            )
+            for param, schema in tool.input_schema["properties"].items()
+        ]
+        lines += [*(table(("param", "type", "what it is"), rows) if rows else ["No params."]), ""]
+        results = [each for each in tool.output_schema["properties"] if each != "refusal"]
+        if results:
+            lines += ["Result: " + ", ".join(f"`{each}`" for each in results) + ".", ""]
+        hints = [
+            "reads only" if tool.read_only else "changes something",
+            *(["can't be undone"] if tool.destructive else []),
+            *(
+                ["the same request twice has the effect of one"]
+                if tool.idempotent and not tool.read_only
+                else []
+            ),
+            *(["may stream"] if tool.streams else []),
+        ]
+        lines += [f"*{'; '.join(hints).capitalize()}.*", ""]
+    return "\n".join(lines)
+
+
+TOOLS_INTRODUCTION = [
+    "The same tools stand on every door: JSON-RPC methods on the WebSocket, tools on MCP, `POST /v1/<tool>`",
+    "on plain HTTP, `turret <tool>` on the command line. `?` marks what may be left out. A result may also",
+    "be a [refusal](refusals.md).\n",
+]
+
+
+def kind_of(schema: dict[str, Any]) -> str:
+    """A JSON Schema's type in a few words."""
+    if "enum" in schema:
+        return " or ".join(f"`{each}`" for each in schema["enum"])
+    kind = schema.get("type", "any")
+    if kind == "array":
+        return f"array of {kind_of(schema.get('items', {}))}"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{kind}, {low} to {high}"
+    return str(kind)
+
+
+def cli() -> str:
+    """The commands and their options, as `--help` has them."""
+    from gateways.cli import main
+
+    lines = [NOTE, "# The `turret` command\n", (main.help or "").strip(), ""]
+    root = click.Context(main, info_name="turret", terminal_width=100, max_content_width=100)
+    for name in main.list_commands(root):
+        command = main.get_command(root, name)
+        if command is None or command.hidden:
+            continue
+        context = click.Context(
+            command, parent=root, info_name=name, terminal_width=100, max_content_width=100
+        )
+        lines += [f"## turret {name}\n", "```", command.get_help(context).rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def pages() -> dict[str, str]:
+    """File name in docs/reference/ → text."""
+    makers = {
+        "refusals.md": refusals,
+        "call.md": call,
+        "config.md": config,
+        "events.md": events,
+        "tools.md": tools,
+        "cli.md": cli,
+    }
+    return {name: maker().rstrip() + "\n" for name, maker in makers.items()}
+
+
+def main() -> None:
+    """Write the pages."""
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text)
+        print(f"docs/reference/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""What is printed from the code says what the code says, and what the pages show can be run."""
+
+import importlib.util
+import re
+from types import ModuleType
+
+import pytest
+
+from tests.sizes import ROOT
+
+
+def generator() -> ModuleType:
+    """docs/generate.py, which is a script and no package."""
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["refusals.md", "call.md", "config.md", "events.md", "tools.md", "cli.md"])
+def test_a_printed_page_says_what_the_code_says(name: str) -> None:
+    there = ROOT / "docs" / "reference" / name
+    assert there.exists(), "run `make docs`"
+    assert there.read_text() == generator().pages()[name], f"{name} is out of date: run `make docs`"
+
+
+def test_every_setting_has_its_sentence() -> None:
+    rows = re.findall(r"^\| `[\w.]+` \| .* \| (.*) \|$", generator().config(), re.MULTILINE)
+    assert rows
+    assert all(rows)
+
+
+def test_every_event_has_its_row() -> None:
+    from broker.wire.events import KINDS
+
+    assert set(generator().EVENTS) == set(KINDS)
+
+
+def links() -> list[tuple[str, str]]:
+    """(page, target) of every link inside the tree."""
+    found = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("bench/*.md")]:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            if "://" not in target:
+                found.append((page.relative_to(ROOT).as_posix(), target))
+    return found
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as forges make them."""
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+        for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    }
+
+
+def test_every_link_leads_somewhere() -> None:
+    broken = []
+    for page, target in links():
+        name, _, anchor = target.partition("#")
+        there = (ROOT / page).parent / name if name else ROOT / page
+        if not there.exists() or (anchor and anchor not in anchors(there.read_text())):
+            broken.append(f"{page}: {target}")
+    assert broken == []
+
+
+def test_the_readme_shows_the_ten_lines_as_they_are() -> None:
+    program = (ROOT / "docs" / "examples" / "ten_lines.py").read_text()
+    assert f"```python\n{program}```" in (ROOT / "README.md").read_text()

@@ -49,8 +49,8 @@ def refusals() -> str:
         [
             NOTE,
             "# Refusals\n",
-            "One table for all doors. `retryable`: the identical request may be sent again; `conflict` needs a",
-            "new envelope on the head that it carries. How each door shows a refusal:",
+            "One table for all doors. `retryable`: the identical request may be sent again; `conflict` needs",
+            "a new envelope on the head that it carries. How each door shows a refusal:",
             "[wire.md](wire.md#refusals).\n",
             *table(("code", "HTTP status", "retryable", "when"), rows),
             "",
@@ -74,8 +74,8 @@ def call() -> str:
         [
             NOTE,
             "# The life of a call\n",
-            "What an envelope does to a conversation. CALL is n = 0 and PICKUP is n = 1, and only there; END is",
-            "taken from either party whoever's turn it is, and from the wire. See",
+            "What an envelope does to a conversation. CALL is n = 0 and PICKUP is n = 1, and only there; END",
+            "is taken from either party whoever's turn it is, and from the wire. See",
             "[wire.md](wire.md#life-of-a-call).\n",
             *table(["phase", *(named.get(kind, kind) for kind in KINDS)], rows),
             "",
@@ -164,8 +164,8 @@ def events() -> str:
         [
             NOTE,
             "# Events\n",
-            'What arrives on a key\'s stream, on every door. `cursor` means "the last one that I have"; `own`',
-            "says whether this key sent it. See [wire.md](wire.md#streams).\n",
+            'What arrives on a key\'s stream, on every door. `cursor` means "the last one that I have";',
+            "`own` says whether this key sent it. See [wire.md](wire.md#streams).\n",
             *table(("event", "to whom", "members beside `cursor` and `own`"), rows),
             "",
             "The first answer on a stream is `resume`, with "

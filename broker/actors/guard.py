@@ -1,0 +1,191 @@
+"""Limits by client address: guessing, and desks opened (wire.md, Limits and Keys, desks, codes).
+
+1. Who has authenticated or comes from loopback is exempt; the caller of the guard says so.
+2. An address is an IPv4 address or an IPv6 /64: whoever has one address of a /64 has them all.
+3. Memory is bounded: what is over is dropped, and beyond the cap the address that was quiet longest.
+"""
+
+import ipaddress
+import math
+from collections import OrderedDict, deque
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from broker.clock import Clock
+from broker.config import Limits
+from broker.wire.refusals import Refusal, refuse
+
+CAP: Final = 16_384
+"""Addresses remembered by each limit (about 10 MB at worst)."""
+HOUR_S: Final = 3600.0
+
+
+@lru_cache(maxsize=4096)
+def place_of(address: str) -> str | None:
+    """What counts as one client: an IPv4 address, an IPv6 /64, a text that is no address. None: loopback."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:64]
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is None:
+            return None if ip.is_loopback else str(ipaddress.IPv6Network((int(ip) >> 64 << 64, 64)))
+        ip = ip.ipv4_mapped
+    return None if ip.is_loopback else str(ip)
+
+
+class GuardStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """A moment: addresses remembered, and how often one was stopped."""
+
+    guessing: int
+    opening: int
+    stopped: int
+
+
+class _Times:
+    """Monotonic seconds of the last events of each address: at most `most`, none older than `window_s`."""
+
+    def __init__(self, most: int, window_s: float, cap: int) -> None:
+        self._most = most
+        self._window_s = window_s
+        self._cap = cap
+        self._places: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, place: str, now: float) -> bool:
+        """Count one; whether the window is full with it."""
+        self._drop_over(now)
+        times = self._places.get(place)
+        if times is None:
+            times = self._places[place] = deque(maxlen=self._most)
+            if len(self._places) > self._cap:
+                self._places.popitem(last=False)
+        times.append(now)
+        self._places.move_to_end(place)
+        return len(times) == self._most and now - times[0] < self._window_s
+
+    def take_back(self, place: str) -> None:
+        """Forget the last one counted."""
+        times = self._places.get(place)
+        if times:
+            times.pop()
+            if not times:
+                del self._places[place]
+
+    def clear(self, place: str) -> None:
+        """Forget all of an address."""
+        self._places.pop(place, None)
+
+    def wait_s(self, place: str, now: float) -> float:
+        """Seconds until another one fits in the window; 0: now."""
+        times = self._places.get(place)
+        if times is None or len(times) < self._most:
+            return 0.0
+        return max(0.0, times[0] + self._window_s - now)
+
+    def _drop_over(self, now: float) -> None:
+        """Drop addresses that have been quiet for a window. Each is dropped once, so it costs next to nothing."""
+        while self._places:
+            place, times = next(iter(self._places.items()))
+            if now - times[-1] < self._window_s:
+                return
+            del self._places[place]
+
+
+class Guard:
+    """The limits by address of one broker. Nothing in it waits."""
+
+    def __init__(self, limits: Limits, clock: Clock, *, cap: int = CAP) -> None:
+        window_s = limits.guess_window_ms / 1000
+        self._clock = clock
+        self._stop_s = window_s
+        self._cap = cap
+        self._signatures = _Times(limits.guesses, window_s, cap)
+        self._convs = _Times(limits.guesses, window_s, cap)
+        self._opens = _Times(limits.opens_per_hour, HOUR_S, cap)
+        self._stopped: OrderedDict[str, float] = OrderedDict()  # place → until; rising
+        self._stops = 0
+
+    def check(self, address: str, exempt: bool) -> Refusal | None:
+        """Before a signature is checked or an unknown id answered: rate_limited while the address is stopped.
+
+        `exempt`: it has authenticated, carries a valid token, or is loopback.
+        """
+        if exempt or not self._stopped:
+            return None
+        place = place_of(address)
+        until = self._stopped.get(place) if place is not None else None
+        if until is None:
+            return None
+        left = until - self._clock.monotonic()
+        if left <= 0:
+            return None
+        return refuse(
+            "rate_limited",
+            "too many bad signatures or unknown conversations from this address; wait retry_after_ms",
+            retry_after_ms=_ms(left),
+        )
+
+    def bad_signature(self, address: str) -> None:
+        """A signature from this address did not verify. Call it for those who are not exempt."""
+        self._count(self._signatures, address)
+
+    def unknown_conv(self, address: str) -> None:
+        """A conversation that does not exist was asked for from this address, by one who is not exempt."""
+        self._count(self._convs, address)
+
+    def open_desk(self, address: str, exempt: bool) -> Refusal | None:
+        """Right before an opening is committed: rate_limited, which spends nothing; or None, which spends one.
+
+        Give it back with `unopened` when the desk was certainly not opened after all.
+        """
+        place = None if exempt else place_of(address)
+        if place is None:
+            return None
+        now = self._clock.monotonic()
+        left = self._opens.wait_s(place, now)
+        if left > 0:
+            return refuse(
+                "rate_limited",
+                "too many desks opened from this address in an hour; wait retry_after_ms",
+                retry_after_ms=_ms(left),
+            )
+        self._opens.add(place, now)
+        return None
+
+    def unopened(self, address: str, exempt: bool) -> None:
+        """The opening that `open_desk` let through was refused or certainly not written."""
+        place = None if exempt else place_of(address)
+        if place is not None:
+            self._opens.take_back(place)
+
+    def statistics(self) -> GuardStatistics:
+        """A frozen moment."""
+        return GuardStatistics(
+            guessing=max(len(self._signatures), len(self._convs), len(self._stopped)),
+            opening=len(self._opens),
+            stopped=self._stops,
+        )
+
+    def _count(self, times: _Times, address: str) -> None:
+        place = place_of(address)
+        if place is None:
+            return
+        now = self._clock.monotonic()
+        if not times.add(place, now):
+            return
+        self._signatures.clear(place)
+        self._convs.clear(place)
+        self._stopped[place] = now + self._stop_s
+        self._stopped.move_to_end(place)
+        self._stops += 1
+        while len(self._stopped) > self._cap or next(iter(self._stopped.values())) <= now:
+            self._stopped.popitem(last=False)
+
+
+def _ms(seconds: float) -> int:
+    return max(1, math.ceil(seconds * 1000))

@@ -88,7 +88,7 @@ class _Times:
         return max(0.0, times[0] + self._window_s - now)
 
     def _drop_over(self, now: float) -> None:
-        """Drop addresses that have been quiet for a window. Each is dropped once, so it costs next to nothing."""
+        """Drop addresses that have been quiet for a window; each is dropped once, so this is cheap."""
         while self._places:
             place, times = next(iter(self._places.items()))
             if now - times[-1] < self._window_s:
@@ -139,7 +139,7 @@ class Guard:
         self._count(self._convs, address)
 
     def open_desk(self, address: str, exempt: bool) -> Refusal | None:
-        """Right before an opening is committed: rate_limited, which spends nothing; or None, which spends one.
+        """Right before an opening is committed: rate_limited (spends nothing), or None (spends one).
 
         Give it back with `unopened` when the desk was certainly not opened after all.
         """

@@ -1,7 +1,7 @@
 """Which desks are online now (wire.md, Keys, desks, codes: presence). In memory; nothing is stored.
 
-1. A key is online while one of its streams is open, for `linger_s` after the last one closed, and for `poll_s`
-   after a poll; at the very end of that time it is offline.
+1. A key is online while one of its streams is open, for `linger_s` after the last one closed, and for
+   `poll_s` after a poll; at the very end of that time it is offline.
 2. `online` goes by the clock alone and is right at any moment. `run` is what tells watchers that time passed.
 3. One timer for all keys, and at most one place in its heap for each.
 """

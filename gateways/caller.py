@@ -10,13 +10,13 @@ import base64
 import binascii
 import ipaddress
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import parse_qsl
 
 from broker.app import Caller
 from broker.wire.refusals import Refusal, refuse
+from gateways.listen import Scope
 
-Scope = dict[str, Any]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

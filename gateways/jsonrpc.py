@@ -141,14 +141,11 @@ def _response(members: dict[str, msgspec.Raw], id: Id | None) -> Response | Malf
 
 
 def _diagnose(data: bytes, refusal: Refusal) -> Malformed:
-    """Why the frame was refused, and its id; off the fast path."""
-    if refusal.code == "bad_request":
-        whole = canonical.read(data)
-        if isinstance(whole, Refusal) and whole.code == "bad_request":
-            return Malformed(PARSE_ERROR, "not JSON")
-        if data.lstrip(b" \t\r\n")[:1] == b"[":
-            return Malformed(INVALID_REQUEST, "batches are not taken: send one message a frame")
-        return Malformed(INVALID_REQUEST, "a message must be an object")
+    """Why the frame was refused, and its id; off the fast path. A fault of grammar has no path."""
+    if "path" not in refusal.detail:
+        return Malformed(PARSE_ERROR, refusal.message)
+    if data.lstrip(b" \t\r\n")[:1] == b"[":
+        return Malformed(INVALID_REQUEST, "batches are not taken: send one message a frame")
     return Malformed(INVALID_REQUEST, refusal.message, _salvage_id(data))
 
 

@@ -73,14 +73,18 @@ WAY_OUT: Final[dict[str, str]] = {
 
 
 def http(refusal: Refusal) -> tuple[int, Headers, bytes]:
-    """Plain HTTP: status, headers (Retry-After in whole seconds, rounded up) and {"refusal": …}."""
+    """Plain HTTP: status, headers (Retry-After in whole seconds, rounded up) and {"refusal": …}.
+
+    A `status` in the detail stands in for the table's: 405, 415 and 421 are bad_request to a program.
+    """
     headers = [*JSON_HEADERS]
     wait_ms = refusal.detail.get("retry_after_ms")
     if isinstance(wait_ms, int):
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(wait_ms / 1000))))
     if refusal.status == 401:
         headers.append((b"www-authenticate", b"Turret"))
-    return refusal.status, headers, msgspec.json.encode({"refusal": refusal.body()})
+    body = refusal.body()
+    return body["status"], headers, msgspec.json.encode({"refusal": body})
 
 
 def jsonrpc_error(id: jsonrpc.Id | None, refusal: Refusal) -> bytes:

@@ -1,0 +1,284 @@
+"""ASGI wrappers that stand before every route: faults contained, Host and Origin checked, bodies bounded.
+
+1. A body is read whole and counted before an application sees it; what is too large is never buffered.
+2. Host and Origin are parsed, never compared by prefix (MCP transport, Security; CVE-2025-66416).
+3. An answer given before its request was read is followed by a short draining, so that the client sees it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+import trio
+
+from broker.wire.refusals import Refusal, refuse
+from gateways import render
+from gateways.caller import read_hop
+from gateways.listen import App, Bounds, Message, Receive, Scope, Send
+
+DRAIN_BYTES: Final = 262_144
+"""What is read and thrown away after an early answer, at most."""
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+PROBES: Final = frozenset({"/healthz", "/readyz"})
+"""Paths that any Host may ask: load balancers use the bare address, and these tell nothing."""
+
+ALLOW_HEADERS: Final = (
+    "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, "
+    "Mcp-Name, Mcp-Param-Topic"
+)
+EXPOSE_HEADERS: Final = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
+
+
+class Origins(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may ask by name. `public_url`: where clients find us; `allowed`: other origins, `https://host[:port]`."""
+
+    public_url: str | None = None
+    allowed: tuple[str, ...] = ()
+    any_host: bool = False
+    """Take every Host on addresses that are not loopback: for a bind whose names are not known."""
+
+
+async def respond(
+    scope: Scope, receive: Receive, send: Send, answer: tuple[int, render.Headers, bytes], bounds: Bounds
+) -> None:
+    """Answer now, whether or not the request's body was read, on an HTTP or a WebSocket scope."""
+    status, headers, body = answer
+    kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
+    if status != 204:
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
+    await send({"type": f"{kind}.start", "status": status, "headers": headers})
+    if scope["type"] == "http":
+        await send({"type": f"{kind}.body", "body": body, "more_body": True})
+        await _drain(receive, bounds.linger_s)
+        body = b""
+    await send({"type": f"{kind}.body", "body": body, "more_body": False})
+
+
+async def _drain(receive: Receive, seconds: float) -> None:
+    """Read what the client still sends: closing with bytes unread would reset the answer away."""
+    size = 0
+    with trio.move_on_after(seconds):
+        while size < DRAIN_BYTES:
+            message = await receive()
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return
+            size += len(message.get("body", b""))
+
+
+def contain(app: App) -> App:
+    """An unexpected exception becomes a logged incident and, where nothing was sent yet, an answer of 500."""
+
+    async def contained(scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        number = ""
+        try:
+            await app(scope, receive, sending)
+        except* Exception as faults:
+            number = render.incident(faults, f"{scope['type']} door")
+        if number and not started and scope["type"] == "http":
+            status, headers, body = render.http_fault(number)
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    return contained
+
+
+def limit_body(app: App, limit: int, bounds: Bounds) -> App:
+    """Read each body whole, at most `limit` bytes, before `app` runs; else 413, or 408 when it is slow."""
+
+    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        body: bytes | Refusal | None = None
+        size = _declared(scope)
+        if size is not None and size > limit:
+            body = _too_large(limit, size)
+        else:
+            try:
+                with trio.move_on_after(bounds.body_s):
+                    body = await _read(receive, limit)
+            except _Left:
+                return
+        if body is None:
+            await respond(scope, receive, send, _closing(408, b'{"error":"timeout"}'), bounds)
+        elif isinstance(body, Refusal):
+            status, _, text = render.http(body)
+            await respond(scope, receive, send, _closing(status, text), bounds)
+        else:
+            await app(scope, _replay(body, receive), send)
+
+    return limited
+
+
+def _closing(status: int, body: bytes) -> tuple[int, render.Headers, bytes]:
+    return status, [*render.JSON_HEADERS, (b"connection", b"close")], body
+
+
+def _too_large(limit: int, size: int) -> Refusal:
+    return refuse("too_large", f"a request here has at most {limit} bytes", limit=limit, size=size)
+
+
+def _declared(scope: Scope) -> int | None:
+    values = [value for name, value in scope["headers"] if name.lower() == b"content-length"]
+    return int(values[0]) if values and values[0].isdigit() and len(values[0]) < 20 else None
+
+
+class _Left(Exception):
+    """The client left before its request was whole."""
+
+
+async def _read(receive: Receive, limit: int) -> bytes | Refusal:
+    """The body, or too_large as soon as it is. Raises _Left when the client leaves first."""
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _Left
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > limit:
+            return _too_large(limit, size)
+        pieces.append(piece)
+        if not message.get("more_body", False):
+            return b"".join(pieces)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body as one message, then whatever else the connection tells (http.disconnect)."""
+    given = False
+
+    async def replaying() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replaying
+
+
+def check_origin(app: App, origins: Origins, bounds: Bounds) -> App:
+    """421 for a Host that is not ours, 403 for an Origin that may not ask; CORS for one that may."""
+    public = _site(origins.public_url)
+    allowed = frozenset(each for each in (_site(text) for text in origins.allowed) if each is not None)
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        given = [value.decode("latin-1") for name, value in headers if name.lower() == b"origin"]
+        host = _host(headers)
+        local = _is_loopback(scope)
+        if scope["path"] not in PROBES and not _known_host(host, local, public, origins.any_host):
+            await respond(
+                scope, receive, send, _barred(421, "this broker does not answer for that Host"), bounds
+            )
+            return
+        if not given:
+            await app(scope, receive, send)
+            return
+        site = _site(given[0]) if len(given) == 1 else None
+        if site is None or not (site in allowed or site == public or _same_host(site, host, local)):
+            await respond(scope, receive, send, _barred(403, "this Origin may not ask"), bounds)
+        elif _is_preflight(scope):
+            await respond(scope, receive, send, (204, _preflight(given[0]), b""), bounds)
+        else:
+            await app(scope, receive, _with_cors(given[0], send))
+
+    return checked
+
+
+Site = tuple[str, str, int]
+"""Scheme, host, port."""
+PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+
+def _site(url: str | None) -> Site | None:
+    """The origin of a URL, or None for what is none (`null`, a path alone, a port that is no number)."""
+    parts = _split(url or "")
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        return None
+    return parts.scheme, parts.hostname, parts.port or PORTS[parts.scheme]
+
+
+def _split(text: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(text)
+        return parts if parts.port is None or parts.port > 0 else None
+    except ValueError:
+        return None
+
+
+def _host(headers: Sequence[tuple[bytes, bytes]]) -> tuple[str, int | None] | None:
+    """The one Host header, as name and port; None where it is absent, double or malformed."""
+    values = [value.decode("latin-1") for name, value in headers if name.lower() == b"host"]
+    if len(values) != 1 or any(mark in values[0] for mark in "/\\?#@ \t"):
+        return None
+    parts = _split(f"//{values[0]}")
+    return (parts.hostname, parts.port) if parts is not None and parts.hostname else None
+
+
+def _is_loopback(scope: Scope) -> bool:
+    """Whether the connection came in on a loopback address of ours."""
+    server = scope.get("server")
+    address = read_hop(server[0]) if server else None
+    return address is not None and address.is_loopback
+
+
+def _known_host(
+    host: tuple[str, int | None] | None, local: bool, public: Site | None, any_host: bool
+) -> bool:
+    if host is None:
+        return False
+    if public is not None and host[0] == public[1]:
+        return True
+    return host[0] in LOOPBACK_NAMES if local else any_host
+
+
+def _same_host(site: Site, host: tuple[str, int | None] | None, local: bool) -> bool:
+    """The page came from this very host; on loopback, from any port of this machine."""
+    if host is None:
+        return False
+    if local and host[0] in LOOPBACK_NAMES:
+        return site[1] in LOOPBACK_NAMES
+    return (site[1], site[2]) == (host[0], host[1] or PORTS[site[0]])
+
+
+def _barred(status: int, message: str) -> tuple[int, render.Headers, bytes]:
+    return render.http(refuse("bad_request", message, status=status))
+
+
+def _is_preflight(scope: Scope) -> bool:
+    return bool(scope["type"] == "http" and scope["method"] == "OPTIONS")
+
+
+def _preflight(origin: str) -> render.Headers:
+    return [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
+        (b"access-control-allow-headers", ALLOW_HEADERS.encode()),
+        (b"access-control-expose-headers", EXPOSE_HEADERS.encode()),
+        (b"access-control-max-age", b"600"),
+        (b"vary", b"Origin"),
+    ]
+
+
+def _with_cors(origin: str, send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            shared = [
+                (b"access-control-allow-origin", origin.encode("latin-1")),
+                (b"access-control-expose-headers", EXPOSE_HEADERS.encode()),
+                (b"vary", b"Origin"),
+            ]
+            message = {**message, "headers": [*message.get("headers", []), *shared]}
+        await send(message)
+
+    return sending

@@ -1,0 +1,159 @@
+"""Accepted sockets made safe for any protocol: deadlines on writes, bounds on connections, dead peers found.
+
+1. A write that makes no progress breaks the connection: a client that stops reading holds up nobody.
+2. The number of connections is bounded, in all and from one address; loopback and our own proxies are exempt
+   from the second bound.
+"""
+
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+import trio
+
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""An ASGI application, as every door here has it (ASGI 3.0)."""
+
+PIECE: Final = 65_536
+"""Bytes that must leave within the deadline; also how much is written at once."""
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a listening port allows. Seconds, and numbers of connections."""
+
+    header_s: float = 10.0
+    """From accepting to the end of the first request's headers, a TLS handshake included (slow loris)."""
+    body_s: float = 30.0
+    """For the whole body of one request."""
+    send_s: float = 10.0
+    """For 64 KiB to leave; beyond it the connection is broken."""
+    keep_alive_s: float = 75.0
+    """How long an idle connection is kept: longer than the clients' pools keep theirs."""
+    linger_s: float = 2.0
+    """For the far end to answer a WebSocket close, or to read an answer given before its whole request."""
+    orphan_s: float = 30.0
+    """How long work may go on after its client has gone."""
+    grace_s: float = 8.0
+    """From the shutdown to the end of the last connection, whatever clients do."""
+    connections: int = 4096
+    per_address: int = 256
+
+
+class DeadlineStream(trio.abc.Stream):
+    """A socket stream whose writes have a deadline of their own.
+
+    `socket` is the Trio socket below. `on_break` is called once when a write fails or its deadline passes;
+    the stream is then closed. `quiet_s`: a reader that hears nothing for so long gets BrokenResourceError.
+    """
+
+    def __init__(
+        self, stream: trio.SocketStream, send_s: float, on_break: Callable[[], None] = lambda: None
+    ) -> None:
+        self.stream = stream
+        self.socket = stream.socket
+        self.send_s = send_s
+        self.quiet_s: float | None = None
+        self._on_break = on_break
+        self._broken = False
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send everything. Raises BrokenResourceError when a piece takes longer than `send_s`.
+
+        Cancelling leaves an unknown part sent: break the connection then.
+        """
+        if self._broken:
+            raise trio.BrokenResourceError("an earlier write failed")
+        try:
+            view = memoryview(data)
+            for start in range(0, max(1, len(view)), PIECE):
+                with trio.fail_after(self.send_s):
+                    await self.stream.send_all(view[start : start + PIECE])
+        except trio.TooSlowError:
+            self.abort()
+            raise trio.BrokenResourceError("the far end does not read") from None
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.abort()
+            raise
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """As the socket stream's, without a deadline."""
+        await self.stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Some bytes, b"" at the end. With `quiet_s` set: BrokenResourceError after that long a silence."""
+        if self.quiet_s is None:
+            return await self.stream.receive_some(max_bytes)
+        with trio.move_on_after(self.quiet_s):
+            return await self.stream.receive_some(max_bytes)
+        self.abort()
+        raise trio.BrokenResourceError("no sign of life")
+
+    async def send_eof(self) -> None:
+        """Say that nothing more will be sent."""
+        await self.stream.send_eof()
+
+    async def aclose(self) -> None:
+        """Close the socket."""
+        await self.stream.aclose()
+
+    def abort(self) -> None:
+        """Close the socket now, under any write or read that waits. Never blocks."""
+        if not self._broken:
+            self._broken = True
+            self.socket.close()
+            self._on_break()
+
+
+def tune(stream: trio.SocketStream, dead_s: float) -> None:
+    """Have the kernel find a dead peer: unacknowledged data or unanswered probes for `dead_s` seconds."""
+    probe_s = max(1, round(dead_s / 3))
+    options = [("SO_KEEPALIVE", socket.SOL_SOCKET, 1)]
+    options += [(name, socket.IPPROTO_TCP, value) for name, value in _tcp_options(dead_s, probe_s).items()]
+    for name, level, value in options:
+        number = getattr(socket, name, None)
+        if number is not None:
+            with suppress(OSError):
+                stream.socket.setsockopt(level, number, value)
+
+
+def _tcp_options(dead_s: float, probe_s: int) -> dict[str, int]:
+    return {
+        "TCP_KEEPIDLE": probe_s,
+        "TCP_KEEPINTVL": probe_s,
+        "TCP_KEEPCNT": 2,
+        "TCP_USER_TIMEOUT": round(dead_s * 1000),
+    }
+
+
+class Places:
+    """The connections that a port has room for."""
+
+    def __init__(self, bounds: Bounds, exempt: Callable[[str], bool]) -> None:
+        self._bounds = bounds
+        self._exempt = exempt
+        self._by_address: Counter[str] = Counter()
+        self.taken = 0
+
+    def take(self, address: str) -> bool:
+        """Take a place for a connection from `address`; False: there is none."""
+        if self.taken >= self._bounds.connections:
+            return False
+        if not self._exempt(address) and self._by_address[address] >= self._bounds.per_address:
+            return False
+        self.taken += 1
+        self._by_address[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        """Give the place back."""
+        self.taken -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]

@@ -1,0 +1,103 @@
+"""`async with connect(url, key) as desk`: the door to the dealer's client.
+
+1. The URL names the link: ws or wss, http(s)://…/mcp, or the plain address of a broker (its /ws is used).
+2. The wire is known before anything is signed: given, pinned before, or pinned now from what the address
+   publishes, as ssh does with host keys (pins.py).
+"""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+import trio
+
+from broker.wire.ids import PK, Pk
+from broker.wire.keys import SigningKey
+from gateways.client.clockwork import Backoff, WireClock
+from gateways.client.dealer import Desk
+from gateways.client.errors import collapse
+from gateways.client.link import Link, WebSocketLink
+from gateways.client.mcp_link import McpLink
+from gateways.client.pins import Pins, address, known_wires_path, pinned_wire
+from gateways.client.signer import Signer
+from gateways.client.socket import CONNECT_S
+from gateways.keyfile import load_key
+
+
+@asynccontextmanager
+async def connect(
+    url: str,
+    key: SigningKey | str | Path,
+    wire: str | None = None,
+    *,
+    after: str | None = None,
+    known_wires: Path | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    clock: WireClock | None = None,
+    backoff: Backoff | None = None,
+) -> AsyncIterator[Desk]:
+    """A desk on the wire, while the block runs.
+
+    `key`: a signing key, or the path of a key file. `wire`: the wire's pk; without it the one pinned for this
+    address in `known_wires` (default ~/.config/turret/known_wires), else the one that
+    /.well-known/turret.json there names, which is pinned now. `after`: the cursor to go on from ("0": the
+    oldest event kept; None: from now).
+
+    Raises Disconnected when the first attempt fails (later breaks are mended), Refused, WireFault when the
+    wire shows another key or anything that can't be true, KeyFileError, ValueError for a URL that is none.
+    Leaving hangs up what is still open and closes the connection; cancelling does the same, bounded.
+    """
+    signing = key if isinstance(key, SigningKey) else load_key(Path(key))
+    pk = await find_wire(url, wire, known_wires=known_wires, ssl_context=ssl_context)
+    signer = Signer(signing, pk, clock or WireClock())
+    link = make_link(url, signer, after=after, ssl_context=ssl_context, backoff=backoff)
+    try:
+        async with trio.open_nursery() as nursery:
+            desk = Desk(link, nursery)
+            await nursery.start(link.run, desk)
+            yield desk
+            nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise collapse(group) from None
+
+
+def make_link(
+    url: str,
+    signer: Signer,
+    *,
+    after: str | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    backoff: Backoff | None = None,
+) -> Link:
+    """The link that a URL names. Raises ValueError for one that names none."""
+    parts = urlsplit(url)
+    address(url)
+    if parts.scheme in ("http", "https"):
+        if parts.path.rstrip("/"):
+            return McpLink(url, signer, after=after, ssl_context=ssl_context, backoff=backoff)
+        scheme = "wss" if parts.scheme == "https" else "ws"
+        url = urlunsplit((scheme, parts.netloc, "/ws", "", ""))
+    return WebSocketLink(url, signer, after=after, ssl_context=ssl_context, backoff=backoff)
+
+
+async def find_wire(
+    url: str,
+    wire: str | None,
+    *,
+    known_wires: Path | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+) -> Pk:
+    """The pk of the wire at an address: the given one, else by pins.py. Raises ValueError for no pk."""
+    if wire is not None:
+        if not PK.fullmatch(wire):
+            raise ValueError("a wire's pk is 64 lowercase hex characters")
+        return Pk(wire)
+    pins = Pins(known_wires or known_wires_path())
+    if (known := pins.get(url)) is not None:
+        return known
+    verify = ssl_context if ssl_context is not None else True
+    async with httpx.AsyncClient(verify=verify, timeout=CONNECT_S) as client:
+        return await pinned_wire(url, pins, client)

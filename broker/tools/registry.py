@@ -1,6 +1,220 @@
 """@tool: a tool is one function; its signature is its schema, its docstring its description.
 
-1. A tool is registered where it is defined; a second of the same face and name raises at import.
-2. Params arrive as JSON text, strictly read; a wrong one is a refusal that names its path.
-3. The tool returns its result (a Struct) or a Refusal. It never raises for bad input.
+1. A tool is registered where it is defined; a second of the same name raises at import.
+2. Params arrive as JSON text, strictly read. A wrong one is a refusal that names its path; envelope, sig, conv
+   and n are judged as the envelope (wire.md, Refusals).
+3. The tool returns its result (a Struct or dict) or a Refusal. It never raises for bad input.
 """
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Literal, get_args, get_type_hints
+
+import msgspec
+
+from broker.tools.context import Context
+from broker.wire import canonical
+from broker.wire.refusals import Refusal, refuse
+
+Face = Literal["wire", "network", "arena", "trial", "operator"]
+_ENVELOPE_PARAMS: Final = frozenset({"envelope", "sig", "conv", "n"})
+_TOOLS: Final[dict[str, "Tool"]] = {}
+
+ToolFunction = Callable[..., Awaitable[Any]]
+
+
+class Param(msgspec.Struct, frozen=True):
+    """One parameter: its type as annotated, whether it must be there, and the decoder for it."""
+
+    name: str
+    type: Any
+    required: bool
+    raw: bool
+    decoder: Any
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A tool as the doors see it."""
+
+    name: str
+    face: Face
+    area: str
+    title: str
+    description: str
+    function: ToolFunction
+    params: dict[str, Param]
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    streams: bool
+    """Whether it hands events to `progress` while it waits."""
+
+    @property
+    def annotations(self) -> dict[str, bool]:
+        """MCP's tool annotations, true to the tool."""
+        return {
+            "readOnlyHint": self.read_only,
+            "destructiveHint": self.destructive,
+            "idempotentHint": self.idempotent,
+            "openWorldHint": self.face != "operator",
+        }
+
+    def decode(self, text: bytes) -> dict[str, Any] | Refusal:
+        """The arguments in a JSON object's text, each by its type; bad_request or bad_envelope names the path."""
+        members = canonical.members(text)
+        if isinstance(members, Refusal):
+            return members
+        params = self.params
+        arguments: dict[str, Any] = {}
+        for name, raw in members.items():
+            param = params.get(name)
+            if param is None:
+                known = ", ".join(params) or "none"
+                return refuse("bad_request", f"{self.name} takes no {name!r}; it takes: {known}", path=name)
+            value = _decode(param, raw)
+            if isinstance(value, Refusal):
+                return value
+            arguments[name] = value
+        if len(arguments) < len(params):
+            for name, param in params.items():
+                if param.required and name not in arguments:
+                    return refuse("bad_request", f"{self.name} needs {name!r}", path=name)
+        return arguments
+
+    async def run(self, context: Context, text: bytes) -> Any:
+        """Decode and call. Returns the result or a Refusal; what cancelling does is the tool's to say."""
+        arguments = self.decode(text)
+        if isinstance(arguments, Refusal):
+            return arguments
+        return await self.function(context, **arguments)
+
+
+def tool(
+    *,
+    face: Face,
+    title: str,
+    read_only: bool = False,
+    destructive: bool = False,
+    idempotent: bool = True,
+    streams: bool = False,
+) -> Callable[[ToolFunction], ToolFunction]:
+    """Register the decorated function under its own name."""
+
+    def register(function: ToolFunction) -> ToolFunction:
+        name = function.__name__
+        if name in _TOOLS:
+            raise ValueError(f"two tools are called {name}")
+        hints = get_type_hints(function, include_extras=True)
+        result = hints.pop("return", Any)
+        signature = inspect.signature(function).parameters
+        names = [parameter for parameter in signature if parameter != "context"]
+        params = {n: _param(n, hints[n], signature[n].default is inspect.Parameter.empty) for n in names}
+        _TOOLS[name] = Tool(
+            name=name,
+            face=face,
+            area=function.__module__.rpartition(".")[2],
+            title=title,
+            description=inspect.getdoc(function) or "",
+            function=function,
+            params=params,
+            input_schema=_input_schema(params),
+            output_schema=_output_schema(result),
+            read_only=read_only,
+            destructive=destructive,
+            idempotent=idempotent,
+            streams=streams,
+        )
+        return function
+
+    return register
+
+
+def collect() -> dict[str, Tool]:
+    """All tools registered so far, by name, in order of name."""
+    return dict(sorted(_TOOLS.items()))
+
+
+def _param(name: str, hint: Any, required: bool) -> Param:
+    raw = hint is msgspec.Raw or msgspec.Raw in get_args(hint)
+    return Param(name, hint, required, raw, None if raw else msgspec.json.Decoder(hint))
+
+
+def _decode(param: Param, raw: msgspec.Raw) -> Any:
+    if param.raw:
+        return bytes(raw)
+    text = bytes(raw)
+    try:
+        return param.decoder.decode(text)
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        whole = _whole_number(param, text)
+        if whole is not None:
+            return whole
+        code = "bad_envelope" if param.name in _ENVELOPE_PARAMS else "bad_request"
+        return refuse(code, f"{param.name}: {error}", path=param.name)
+
+
+def _whole_number(param: Param, text: bytes) -> int | None:
+    """An integer in any JSON form with that value (2.0, 2e0), as wire.md takes n."""
+    try:
+        number = msgspec.json.decode(text, type=float, strict=True)
+        if number.is_integer() and abs(number) < 2**53:
+            value = msgspec.json.encode(int(number))
+            return int(param.decoder.decode(value))
+    except (msgspec.ValidationError, msgspec.DecodeError, TypeError, ValueError):
+        return None
+    return None
+
+
+def _input_schema(params: dict[str, Param]) -> dict[str, Any]:
+    properties = {name: _flat(param.type) for name, param in params.items()}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name, param in params.items() if param.required],
+        "additionalProperties": False,
+    }
+
+
+def _output_schema(result: Any) -> dict[str, Any]:
+    """The result's members, none required, open to a `refusal`: strict clients then accept both outcomes."""
+    kinds = [
+        kind for kind in (get_args(result) or (result,)) if kind is not Refusal and kind is not type(None)
+    ]
+    properties: dict[str, Any] = {}
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            properties.update(_flat(kind).get("properties", {}))
+    properties["refusal"] = {"type": "object", "description": "present when the call was refused"}
+    return {"type": "object", "properties": properties}
+
+
+def _flat(hint: Any) -> dict[str, Any]:
+    """The JSON Schema of a type with every reference inlined (mcp-facts 4.28: model APIs refuse $ref)."""
+    schema = msgspec.json.schema(hint)
+    definitions = schema.pop("$defs", {})
+    flat = _inline(schema, definitions)
+    assert isinstance(flat, dict)  # the schema of a type is an object
+    return flat
+
+
+def _inline(node: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_inline(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    reference = node.get("$ref")
+    if reference is not None:
+        return _inline(definitions[reference.rpartition("/")[2]], definitions)
+    flat = {
+        key: _inline(value, definitions)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str))  # a member may be called title
+    }
+    options = flat.pop("anyOf", None)
+    if options is not None:  # an optional: `null` is said by leaving the member out
+        flat = {**next(option for option in options if option != {"type": "null"}), **flat}
+        if flat.get("default", ...) is None:
+            del flat["default"]
+    return flat

@@ -1,0 +1,357 @@
+"""The desk's actor: a key's places in memory, its row in the store (wire.md, Keys, Limits, Signed statements).
+
+What a statement changes is one unit with the answer it remembers, so that the identical statement gets the stored
+answer. A row that another actor wrote under us (a move to this key) shows as a conflict: the actor reads again.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from broker.actors.actor import Actor
+from broker.actors.conversation import Dialled, Finished, Rung, stream_name
+from broker.clock import Clock
+from broker.config import Desks
+from broker.core import desk as core
+from broker.core.conversation import Due
+from broker.core.desk import Capacity, CodeRow, DeskRow, Moving, Places, Ring, Screen
+from broker.store.port import Deliver, Put, Remember, Store, Unit
+from broker.wire.ids import Pk
+from broker.wire.refusals import Refusal, refuse
+
+PAGE = 200
+
+
+class Desk(msgspec.Struct):
+    """A desk's state: the places of its key, and its row if the key holds a code."""
+
+    places: Places
+    row: DeskRow | None = None
+    version: int = 0
+
+
+class ReservePlace(msgspec.Struct, frozen=True):
+    """Hold a place for a conversation that this key dials or picks up. Answer: Place or Refusal."""
+
+    conv: str
+
+
+class ReserveRing(msgspec.Struct, frozen=True):
+    """Hold a place for a ring at this desk. Answer: None or Refusal (desk_busy)."""
+
+    conv: str
+    ring: Ring
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Give back what was held for a conversation that was not written."""
+
+    conv: str
+
+
+class Nonce(msgspec.Struct, frozen=True):
+    """What is remembered of a statement: its key's scope, its nonce, its digest and how long."""
+
+    scope: str
+    nonce: str
+    digest: bytes
+    until: int
+
+    def remember(self, outcome: dict[str, Any]) -> Remember:
+        """The op that keeps the answer in the same commit."""
+        return Remember(self.scope, self.nonce, self.digest, msgspec.json.encode(outcome), self.until)
+
+
+class Open(msgspec.Struct, frozen=True):
+    """open_desk, verified. Answer: {code, pk, opened_at} or Refusal."""
+
+    code: str
+    recovery_pk: str | None
+    nonce: Nonce
+
+
+class Move(msgspec.Struct, frozen=True):
+    """move_desk by the desk's own key, or by its recovery key (then it waits)."""
+
+    code: str
+    new_pk: str
+    by_recovery: bool
+    nonce: Nonce
+
+
+class CancelMove(msgspec.Struct, frozen=True):
+    """cancel_move by the desk's own key."""
+
+    code: str
+    nonce: Nonce
+
+
+class Close(msgspec.Struct, frozen=True):
+    """close_desk by the desk's own key."""
+
+    code: str
+    nonce: Nonce
+
+
+class SetScreen(msgspec.Struct, frozen=True):
+    """screen_desk by the desk's own key."""
+
+    code: str
+    screen: Screen
+    nonce: Nonce
+
+
+class Suspend(msgspec.Struct, frozen=True):
+    """Operators suspend (or, with on false, release) the desk."""
+
+    on: bool
+
+
+class DeskActor(Actor[Desk]):
+    """One key."""
+
+    def __init__(
+        self,
+        pk: str,
+        *,
+        store: Store,
+        clock: Clock,
+        capacity: Capacity,
+        settings: Desks,
+        nudge: Callable[[int], None],
+        gone: Callable[[str, str, str | None], None],
+        mailbox: int,
+        commit_timeout_s: float,
+    ) -> None:
+        super().__init__(pk, store=store, mailbox=mailbox, commit_timeout_s=commit_timeout_s)
+        self._clock = clock
+        self._capacity = capacity
+        self._settings = settings
+        self._nudge = nudge
+        self._gone = gone
+
+    async def load(self) -> Desk:
+        places = Places(Pk(self.key))
+        for conv in await self._index("open"):
+            core.dialled(places, conv)
+        for conv in await self._index("ringing"):
+            core.rung(places, conv, "")
+        row, version = await self._read_row()
+        return Desk(places, row, version)
+
+    async def handle(self, command: Any) -> Any:
+        desk = self.state
+        assert desk is not None  # load() always gives one
+        answer = self._place(desk.places, command)
+        if answer is not _NOT_MINE:
+            if isinstance(command, Dialled):
+                await self._touch(desk)
+            return answer
+        match command:
+            case Open():
+                return await self._open(desk, command)
+            case Move():
+                return await self._move(desk, command)
+            case CancelMove():
+                return await self._cancel_move(desk, command)
+            case Close():
+                return await self._close(desk, command)
+            case SetScreen():
+                return await self._screen(desk, command)
+            case Suspend():
+                return await self._suspend(desk, command)
+            case Due():
+                return await self._due(desk)
+        raise TypeError(type(command))
+
+    def _place(self, places: Places, command: Any) -> Any:
+        mono = self._clock.monotonic()
+        match command:
+            case ReservePlace(conv):
+                return core.reserve_place(places, conv, mono, self._capacity)
+            case ReserveRing(conv, ring):
+                row = self.state.row if self.state is not None else None
+                screen = row.screen if row is not None else Screen()
+                return core.reserve_ring(places, conv, ring, screen, mono, self._capacity)
+            case Release(conv):
+                return core.release(places, conv)
+            case Dialled(conv):
+                return core.dialled(places, conv)
+            case Rung(conv, sender):
+                return core.rung(places, conv, sender)
+            case Finished(conv):
+                return core.finished(places, conv)
+        return _NOT_MINE
+
+    async def _open(self, desk: Desk, command: Open) -> dict[str, Any] | Refusal:
+        now = self._clock.now_ms()
+        code = command.code
+        if code in self._settings.reserved:
+            return refuse("code_reserved", f"{code} is reserved; choose another code", code_asked=code)
+        holder = await self.store.get("code", code)
+        lapse = self._settings.lapse_days
+        if desk.row is not None and not core.lapsed(desk.row, now, lapse):
+            return refuse("desk_exists", f"this key holds {desk.row.code}; close or move that desk first")
+        if holder is not None:
+            refused = await self._code_free(code, holder.doc, now)
+            if refused is not None:
+                return refused
+        row = DeskRow(code=code, pk=self.key, opened_at=now, used_at=now, recovery_pk=command.recovery_pk)
+        put_code = Put("code", code, holder.version if holder else 0, msgspec.json.encode(CodeRow(self.key)))
+        return await self._write(desk, row, (put_code,), command.nonce, core.row_result(row))
+
+    async def _code_free(self, code: str, doc: bytes, now: int) -> Refusal | None:
+        held = msgspec.json.decode(doc, type=CodeRow)
+        lapse = self._settings.lapse_days
+        document = await self.store.get("desk", held.pk)
+        row = msgspec.json.decode(document.doc, type=DeskRow) if document else None
+        if row is not None and row.code != code:
+            row = None
+        if held.closed_at is None and row is not None and not core.lapsed(row, now, lapse):
+            return refuse("code_taken", f"another key holds {code}; choose another code")
+        until = core.reserved_until(held, row, lapse)
+        if now < until:
+            return refuse("code_reserved", f"{code} was given up and stays reserved", until=until)
+        return None
+
+    async def _move(self, desk: Desk, command: Move) -> dict[str, Any] | Refusal:
+        row = desk.row
+        if row is None or row.code != command.code:
+            return refuse("unknown_desk", "this key does not hold that code any more")
+        taker = await self.store.get("desk", command.new_pk)
+        if taker is not None:
+            return refuse("desk_exists", "the new key already holds a desk")
+        if not command.by_recovery:
+            return await self._hand_over(desk, row, command.new_pk, command.nonce)
+        if row.moving is not None:
+            return refuse("conflict", "a move by the recovery key is already waiting; cancel it first")
+        at = self._clock.now_ms() + round(self._settings.recovery_h * 3_600_000)
+        event = {"code": row.code, "new_pk": command.new_pk, "effective_at": at}
+        moving = msgspec.structs.replace(row, moving=Moving(command.new_pk, at))
+        answer = {"code": row.code, "effective_at": at}
+        answered = await self._write(desk, moving, (), command.nonce, answer, ("moving", event))
+        self._nudge(at)
+        return answered
+
+    async def _hand_over(
+        self, desk: Desk, row: DeskRow, new_pk: str, nonce: Nonce | None
+    ) -> dict[str, Any] | Refusal:
+        """The desk goes to a new key: one unit for both rows, the code and the event on the old key's stream."""
+        now = self._clock.now_ms()
+        code = await self.store.get("code", row.code)
+        moved = msgspec.structs.replace(row, pk=new_pk, used_at=now, moving=None)
+        puts = (
+            Put("code", row.code, code.version if code else 0, msgspec.json.encode(CodeRow(new_pk))),
+            Put("desk", new_pk, 0, msgspec.json.encode(moved)),
+        )
+        event = {"code": row.code, "pk": new_pk, "moved_at": now}
+        answer = await self._write(desk, None, puts, nonce, core.row_result(moved), ("desk_moved", event))
+        if not isinstance(answer, Refusal):
+            self._gone(row.code, row.pk, new_pk)
+        return answer
+
+    async def _cancel_move(self, desk: Desk, command: CancelMove) -> dict[str, Any] | Refusal:
+        row = desk.row
+        if row is None or row.code != command.code:
+            return refuse("unknown_desk", "this key does not hold that code any more")
+        if row.moving is None:
+            return refuse("not_found", "no move of this desk is waiting")
+        stays = msgspec.structs.replace(row, moving=None)
+        return await self._write(desk, stays, (), command.nonce, core.row_result(stays))
+
+    async def _close(self, desk: Desk, command: Close) -> dict[str, Any] | Refusal:
+        row = desk.row
+        if row is None or row.code != command.code:
+            return refuse("unknown_desk", "this key does not hold that code any more")
+        now = self._clock.now_ms()
+        code = await self.store.get("code", row.code)
+        closed = msgspec.json.encode(CodeRow(self.key, closed_at=now))
+        put = Put("code", row.code, code.version if code else 0, closed)
+        event = {"code": row.code, "closed_at": now}
+        answer = await self._write(
+            desk, None, (put,), command.nonce, core.row_result(row), ("desk_closed", event)
+        )
+        if not isinstance(answer, Refusal):
+            self._gone(row.code, row.pk, None)
+        return answer
+
+    async def _screen(self, desk: Desk, command: SetScreen) -> dict[str, Any] | Refusal:
+        row = desk.row
+        if row is None or row.code != command.code:
+            return refuse("unknown_desk", "this key does not hold that code any more")
+        screened = msgspec.structs.replace(row, screen=command.screen)
+        return await self._write(desk, screened, (), command.nonce, core.row_result(screened))
+
+    async def _suspend(self, desk: Desk, command: Suspend) -> dict[str, Any] | Refusal:
+        if desk.row is None:
+            return refuse("unknown_desk", "this key holds no desk")
+        row = msgspec.structs.replace(desk.row, suspended=command.on)
+        return await self._write(desk, row, (), None, core.row_result(row))
+
+    async def _due(self, desk: Desk) -> Any:
+        """A recovery key's move whose time has come; one to a key that meanwhile holds a desk is dropped."""
+        row = desk.row
+        if row is None or row.moving is None or row.moving.effective_at > self._clock.now_ms():
+            return None
+        if await self.store.get("desk", row.moving.new_pk) is not None:
+            return await self._write(desk, msgspec.structs.replace(row, moving=None), (), None, {})
+        return await self._hand_over(desk, row, row.moving.new_pk, None)
+
+    async def _touch(self, desk: Desk) -> None:
+        """Note that the desk is in use, at most once a day: what is unused lapses."""
+        now = self._clock.now_ms()
+        row = desk.row
+        if row is not None and now - row.used_at >= core.DAY_MS and not self.gone:
+            await self._write(desk, msgspec.structs.replace(row, used_at=now), (), None, {})
+
+    async def _write(
+        self,
+        desk: Desk,
+        row: DeskRow | None,
+        puts: tuple[Put, ...],
+        nonce: Nonce | None,
+        answer: dict[str, Any],
+        event: tuple[str, dict[str, Any]] | None = None,
+    ) -> dict[str, Any] | Refusal:
+        """Commit the desk's new row (None: it holds no code any more) with all that belongs to it."""
+        index: list[tuple[str, str | int]] = []
+        if row is not None and row.moving is not None:
+            index.append(("due", row.moving.effective_at))
+        if row is not None and row.suspended:
+            index.append(("suspended", 1))
+        doc = msgspec.json.encode(row) if row is not None else None
+        unit = Unit(
+            puts=(Put("desk", self.key, desk.version, doc, tuple(index)), *puts),
+            deliver=(
+                (Deliver(stream_name(self.key), event[0], data=msgspec.json.encode(event[1])),)
+                if event is not None
+                else ()
+            ),
+            remember=nonce.remember(answer) if nonce is not None else None,
+        )
+        refused = await self.commit(unit)
+        if refused is not None:
+            return refused
+        desk.row = row
+        desk.version = desk.version + 1 if row is not None else 0
+        return answer
+
+    async def _read_row(self) -> tuple[DeskRow | None, int]:
+        document = await self.store.get("desk", self.key)
+        if document is None:
+            return None, 0
+        return msgspec.json.decode(document.doc, type=DeskRow), document.version
+
+    async def _index(self, name: str) -> list[str]:
+        convs: list[str] = []
+        after = 0
+        while True:
+            page = await self.store.find("conv", name, self.key, after, PAGE)
+            convs.extend(document.id for document in page)
+            if len(page) < PAGE:
+                return convs
+            after = page[-1].order
+
+
+_NOT_MINE = object()

@@ -1,0 +1,289 @@
+"""open_broker(): one broker without a socket; its verbs are call, admit, follow and watch.
+
+Doors know these, the registry and the wire, and nothing else. What a verb refuses is a Refusal; an exception is a
+fault, and the door shows no more of it than an incident number.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import trio
+
+from broker.actors.conversation import ConversationActor, stream_name
+from broker.actors.desk import DeskActor
+from broker.actors.guard import Guard
+from broker.actors.house import House
+from broker.actors.janitor import Janitor
+from broker.actors.presence import Presence, Watch
+from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
+from broker.actors.timers import Timers
+from broker.actors.verifier import Verifier
+from broker.clock import Clock
+from broker.config import Settings
+from broker.core.conversation import Rules
+from broker.core.desk import Capacity
+from broker.store.port import Store
+from broker.tools import directory, streams, transcripts, wire
+from broker.tools.context import Caller, Context, Progress, Services
+from broker.tools.lookup import resolve, unknown_desk
+from broker.tools.proof import authentication, capability
+from broker.tools.registry import Tool, collect
+from broker.wire.ids import Pk
+from broker.wire.keyring import Keyring
+from broker.wire.refusals import Refusal, refuse
+
+__all__ = [
+    "Broker",
+    "Caller",
+    "Delivery",
+    "Ended",
+    "Progress",
+    "Reader",
+    "Refusal",
+    "Slow",
+    "Statistics",
+    "Tool",
+    "Watch",
+    "open_broker",
+]
+
+VERSION = "0.1.0"
+AREAS = (directory, streams, transcripts, wire)
+"""The areas whose tools exist; importing them registers the tools."""
+
+
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """A moment of the broker, for metrics: no ids in it."""
+
+    actors: dict[str, int]
+    crashes: int
+    readers: int
+    slow_readers: int
+    pending_bytes: int
+    desks_online: int
+    signatures_delayed: int
+    accepted: int
+    """Envelopes accepted since the start."""
+    free_bytes: int
+
+
+class Broker:
+    """One running broker. Made by open_broker."""
+
+    def __init__(self, services: Services, timers: Timers, tools: Mapping[str, Tool]) -> None:
+        self._services = services
+        self._timers = timers
+        self.tools = tools
+        self.settings = services.settings
+        self.mcp_url: str | None = None
+        self.dealing_url: str | None = None
+        self.accepted = 0
+        self.stopping = False
+
+    @property
+    def pk(self) -> Pk:
+        """The wire's present public key."""
+        return self._services.keyring.pk
+
+    async def call(
+        self, caller: Caller, name: str, params: bytes, *, progress: Progress | None = None
+    ) -> Any:
+        """Call a tool with the JSON text of its params. Returns its result (msgspec-encodable) or a Refusal.
+
+        Raises LookupError for a name that is not in `tools`. Cancelling ends the wait; a command that reached its
+        actor goes on, and the identical request gets the stored answer.
+        """
+        answer = await self.tools[name].run(Context(caller, self._services, progress), params)
+        if name in ("send_env", "send_call") and not isinstance(answer, Refusal) and not answer.replayed:
+            self.accepted += 1
+        return answer
+
+    async def admit(
+        self, caller: Caller, statement: bytes, sig: str, *, challenge: str | None = None
+    ) -> Caller | Refusal:
+        """What a follow statement (or, with `challenge`, an authenticate statement) makes of a caller."""
+        context = Context(caller, self._services)
+        if challenge is not None:
+            return await authentication(context, statement, sig, challenge)
+        return await capability(context, statement, sig)
+
+    async def follow(
+        self, caller: Caller, *, code: str | None = None, after: str | None = None
+    ) -> Reader | Refusal:
+        """The caller's stream after a cursor (None: from now; "0": from the oldest kept).
+
+        With `code` (or a capability for one) it is the stream of the key that the code resolves to now, and ends
+        with desk_moved. Enter the reader as a context manager: while it is open the key counts as online.
+        """
+        if caller.pk is None:
+            return refuse(
+                "unauthenticated", "following a stream needs a proof of its key: authenticate first"
+            )
+        code = code or caller.code
+        if code is not None:
+            row = await resolve(self._services, code)
+            if row is None:
+                return unknown_desk(code)
+            if row.pk != caller.pk or caller.code not in (None, code):
+                return refuse("not_a_party", "the code does not resolve to your key")
+        held = self._services.presence.attach(caller.pk)
+        stream = stream_name(caller.pk)
+        return await self._services.hub.read(stream, after, code=code, until=caller.until, held=held)
+
+    async def watch(self, caller: Caller, codes: Sequence[str]) -> Watch | Refusal:
+        """Presence of at most 64 desks: a snapshot, then changes, coalesced to one answer a second."""
+        del caller  # presence is public
+        fault = directory.labels(codes)
+        if fault is not None:
+            return fault
+        pks: dict[str, str | None] = {}
+        for code in codes:
+            row = await resolve(self._services, code)
+            pks[code] = row.pk if row is not None else None
+        return self._services.presence.watch(pks)
+
+    def wire_info(self) -> dict[str, Any]:
+        """The well-known document (wire.md, wire_info)."""
+        limits = self.settings.limits
+        return {
+            "wire": self.pk,
+            "wire_keys": self._services.keyring.listing(),
+            "limits": {
+                **{name: getattr(limits, name) for name in limits.__struct_fields__},
+                "body_bytes": 8192,
+                "skew_s": self.settings.calls.skew_s,
+                "ring_s": self.settings.calls.ring_s,
+                "idle_s": self.settings.calls.idle_s,
+            },
+            "time": self._services.clock.now_ms(),
+            "version": VERSION,
+            "transcripts": self.settings.transcripts,
+            "mcp": {"url": self.mcp_url},
+            "dealing": self.dealing_url,
+        }
+
+    def readiness(self) -> list[str]:
+        """Why the broker should get no new work; empty when it is ready."""
+        reasons = ["stopping"] if self.stopping else []
+        if self._services.store.free_bytes() < self.settings.store.min_free_bytes:
+            reasons.append("disk space below store.min_free_bytes: no new calls or desks")
+        broken = getattr(self._services.store, "broken", None)
+        if broken:
+            reasons.append("the store takes no writes")
+        return reasons
+
+    def statistics(self) -> Statistics:
+        """A frozen moment for metrics."""
+        hub = self._services.hub.statistics()
+        return Statistics(
+            actors=self._services.house.counts(),
+            crashes=self._services.house.crashes,
+            readers=hub.readers,
+            slow_readers=hub.slow,
+            pending_bytes=hub.pending_bytes,
+            desks_online=self._services.presence.statistics().desks,
+            signatures_delayed=self._services.verifier.statistics().delayed,
+            accepted=self.accepted,
+            free_bytes=self._services.store.free_bytes(),
+        )
+
+    def end_streams(self, refusal: Refusal) -> None:
+        """Tell all readers that the broker stops; what was committed before is still handed out."""
+        self.stopping = True
+        self._services.hub.end(None, refusal)
+
+    def desk_gone(self, code: str, old_pk: str, new_pk: str | None) -> None:
+        """A desk moved (or closed): streams followed through its code end, watchers see the new key."""
+        if new_pk is not None:
+            refusal = refuse("desk_moved", f"{code} has moved to another key", pk=new_pk)
+        else:
+            refusal = refuse("unknown_desk", f"{code} was closed")
+        self._services.hub.end(stream_name(old_pk), refusal, code=code)
+        self._services.presence.rebind(code, new_pk)
+
+
+@asynccontextmanager
+async def open_broker(
+    settings: Settings, store: Store, clock: Clock, keyring: Keyring
+) -> AsyncIterator[Broker]:
+    """A broker on an open store, with its actors and timers in a nursery of its own.
+
+    Leaving the context lets no new command in, finishes commits under way and ends the actors. The store stays
+    the caller's to close.
+    """
+    limits, calls = settings.limits, settings.calls
+    rules = Rules(limits.envelopes, limits.window_ms / 1000, calls.skew_s, calls.ring_s, calls.idle_s)
+    async with trio.open_nursery() as nursery:
+        house = House(nursery, idle_s=settings.actors.idle_s)
+        timers = Timers(store, house, clock)
+        broker: Broker
+        services = Services(
+            store=store,
+            clock=clock,
+            settings=settings,
+            keyring=keyring,
+            house=house,
+            hub=Hub(store, settings.streams, clock),
+            presence=Presence(settings.presence, clock),
+            guard=Guard(limits, clock),
+            verifier=Verifier(settings.actors.signatures_per_tick),
+            rules=rules,
+            suspended={document.id for document in await store.due("desk", "suspended", 1, 10_000)},
+            info=lambda: broker.wire_info(),
+        )
+        broker = Broker(services, timers, collect())
+        _add_actors(services, timers, broker.desk_gone)
+        nursery.start_soon(house.reap)
+        nursery.start_soon(timers.run)
+        nursery.start_soon(services.presence.run)
+        nursery.start_soon(Janitor(store, clock, settings).run)
+        try:
+            yield broker
+        finally:
+            nursery.cancel_scope.cancel()
+
+
+def _add_actors(
+    services: Services, timers: Timers, desk_gone: Callable[[str, str, str | None], None]
+) -> None:
+    settings, limits = services.settings, services.settings.limits
+    mailbox, timeout = settings.actors.mailbox, settings.store.commit_timeout_s
+    started = services.clock.monotonic()
+    capacity = Capacity(
+        limits.conversations,
+        limits.rings,
+        limits.rings_per_address,
+        limits.rings_known,
+        limits.reservation_s,
+    )
+    services.house.add(
+        "conversation",
+        lambda conv: ConversationActor(
+            conv,
+            store=services.store,
+            clock=services.clock,
+            rules=services.rules,
+            keyring=services.keyring,
+            house=services.house,
+            started=started,
+            nudge=timers.nudge,
+            mailbox=mailbox,
+            commit_timeout_s=timeout,
+        ),
+    )
+    services.house.add(
+        "desk",
+        lambda pk: DeskActor(
+            pk,
+            store=services.store,
+            clock=services.clock,
+            capacity=capacity,
+            settings=settings.desks,
+            nudge=timers.nudge,
+            gone=desk_gone,
+            mailbox=mailbox,
+            commit_timeout_s=timeout,
+        ),
+    )

@@ -1,0 +1,262 @@
+"""One call: order, turn, limits, and the wire's own END (wire.md, Life of a call, Limits, Order of checks).
+
+1. What is decided here is steps 10 to 17 of the order of checks; signatures were verified before.
+2. An envelope is accepted only as the next one; nothing here reads, signs or sends.
+3. The limit needs no state of its own: an envelope is in when the 30th last counted one is old enough.
+"""
+
+from collections import deque
+from typing import Any, Literal
+
+import msgspec
+
+from broker.core.machine import Now
+from broker.wire.call import Phase, advance, in_turn
+from broker.wire.chain import chain_next, chain_start
+from broker.wire.envelope import Envelope
+from broker.wire.ids import Pk, Sig
+from broker.wire.refusals import Refusal, refuse
+
+WireReason = Literal["no_answer", "evicted", "idle", "operator"]
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """The settings that a conversation is judged by."""
+
+    envelopes: int
+    window_s: float
+    skew_s: int
+    ring_s: float
+    idle_s: float
+
+
+class Conversation(msgspec.Struct):
+    """What the actor knows of a call. Parties are fixed by the CALL; moving a desk changes no open call."""
+
+    conv: str
+    caller: Pk
+    callee: Pk
+    code_from: str
+    code_to: str
+    wire: Pk
+    """The wire's key when the CALL was accepted: it signs the wire's END and receipts here."""
+    phase: Phase
+    n: int
+    sig: Sig
+    chain: bytes
+    last_from: Pk
+    last_at: int
+    last_mono: float
+    spent: deque[float]
+    """Monotonic seconds of the last counted envelopes, at most as many as the limit."""
+    end: dict[str, Any] | None = None
+    """The END's body, once there is one."""
+    version: int = 0
+    """The version of the conversation's document in the store."""
+    opened_at: int = 0
+    answered_at: int | None = None
+
+    def party(self, pk: str) -> bool:
+        """Whether pk is one of the two parties."""
+        return pk in (self.caller, self.callee)
+
+    def head(self) -> dict[str, Any]:
+        """The head as refusals and read_conv show it: n, sig, chain (hex)."""
+        return {"n": self.n, "sig": self.sig, "chain": self.chain.hex()}
+
+    def other(self) -> Pk:
+        """The party that did not write last: the wire's END is addressed to it."""
+        return self.callee if self.last_from == self.caller else self.caller
+
+
+class Send(msgspec.Struct, frozen=True):
+    """A party's envelope, read and verified."""
+
+    envelope: Envelope
+    sig: Sig
+
+
+class Hangup(msgspec.Struct, frozen=True):
+    """The wire is to end the conversation, for its own reason; `by` is the key whose dialling evicts it."""
+
+    reason: WireReason
+    by: Pk | None = None
+
+
+class Due(msgspec.Struct, frozen=True):
+    """The conversation's due time is there."""
+
+
+Command = Send | Hangup | Due
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The record of an accepted envelope: what the log keeps and what is folded."""
+
+    n: int
+    type: str
+    sender: Pk
+    sig: Sig
+    chain: bytes
+    at: int
+    mono: float
+    counted: bool
+    body: dict[str, Any]
+
+
+class Later(msgspec.Struct, frozen=True):
+    """Not due yet: look again at wall time `due` (milliseconds)."""
+
+    due: int
+
+
+def decide_call(envelope: Envelope, sig: Sig, now: Now, rules: Rules) -> Accepted | Refusal:
+    """A CALL on an id that nobody used: steps 16 and 17 for it. Its chain is chain[0]."""
+    skew = clock_skew(envelope.ts, now, rules)
+    if skew is not None:
+        return skew
+    return Accepted(
+        n=0,
+        type="CALL",
+        sender=Pk(envelope.sender),
+        sig=sig,
+        chain=chain_start(envelope.conv),
+        at=now.wall_ms,
+        mono=now.mono,
+        counted=True,
+        body=envelope.body,
+    )
+
+
+def decide_send(state: Conversation, command: Send, now: Now, rules: Rules) -> Accepted | Refusal:
+    """Steps 11 to 17 of the order of checks for a verified envelope that is no replay."""
+    envelope = command.envelope
+    fault = _place(state, envelope) or clock_skew(envelope.ts, now, rules)
+    if fault is not None:
+        return fault
+    is_end = envelope.type == "END"
+    if not is_end:
+        wait = window_wait(state.spent, now.mono, rules)
+        if wait > 0:
+            return refuse(
+                "rate_limited",
+                f"{rules.envelopes} envelopes in {rules.window_s:g} s are this conversation's limit; "
+                f"send the same bytes again in {wait} ms",
+                retry_after_ms=wait,
+            )
+    return Accepted(
+        n=envelope.n,
+        type=envelope.type,
+        sender=Pk(envelope.sender),
+        sig=command.sig,
+        chain=chain_next(state.chain, command.sig),
+        at=max(now.wall_ms, state.last_at),
+        mono=now.mono,
+        counted=not is_end,
+        body=envelope.body,
+    )
+
+
+def decide_due(state: Conversation, now: Now, rules: Rules, ready: float) -> Hangup | Later | None:
+    """What a due time means: the wire's END, a later look, or nothing for an ended conversation.
+
+    Timers run from the later of the last envelope and the moment the wire was ready (`ready`, monotonic).
+    """
+    if state.phase == "ended":
+        return None
+    ringing = state.phase == "ringing"
+    limit = rules.ring_s if ringing else rules.idle_s
+    left = max(state.last_mono, ready) + limit - now.mono
+    if left <= 0:
+        return Hangup("no_answer" if ringing else "idle")
+    return Later(now.wall_ms + max(1, round(left * 1000)))
+
+
+def fold(state: Conversation, record: Accepted, limit: int) -> None:
+    """Take an accepted record into the state. `limit` is how many spent tokens are worth keeping."""
+    after = advance(state.phase, record.type)
+    assert not isinstance(after, Refusal)  # what is folded was decided before
+    state.phase = after
+    state.n = record.n
+    state.sig = record.sig
+    state.chain = record.chain
+    state.last_from = record.sender
+    state.last_at = record.at
+    state.last_mono = record.mono
+    if record.counted:
+        state.spent.append(record.mono)
+        while len(state.spent) > limit:
+            state.spent.popleft()
+    if record.type == "PICKUP":
+        state.answered_at = record.at
+    elif record.type == "END":
+        state.end = record.body
+
+
+def ended(state: Conversation) -> Refusal:
+    """conv_ended with the END's reason."""
+    reason = (state.end or {}).get("reason")
+    return refuse(
+        "conv_ended",
+        "the conversation has ended; nothing is appended to it. Dial again with a new conv",
+        reason=reason if isinstance(reason, str) else None,
+    )
+
+
+def conflict(state: Conversation, n: int) -> Refusal:
+    """conflict with the head: n is taken or beyond it."""
+    return refuse(
+        "conflict",
+        f"n {n} does not follow the head {state.n}; build the next envelope on this head",
+        head=state.head(),
+    )
+
+
+def clock_skew(ts: int, now: Now, rules: Rules) -> Refusal | None:
+    """Step 16: ts within skew_s of the wire's clock, with a hint when it looks like milliseconds."""
+    wire_ts = now.wall_ms // 1000
+    skew = ts - wire_ts
+    if abs(skew) <= rules.skew_s:
+        return None
+    detail: dict[str, Any] = {"wire_ts": wire_ts, "skew": skew}
+    if abs(ts // 1000 - wire_ts) <= 10 * 86_400:
+        detail["hint"] = "ts looks like milliseconds; it is whole Unix seconds"
+    return refuse(
+        "clock_skew",
+        f"ts is {abs(skew)} s off the wire's clock; at most {rules.skew_s} s are taken",
+        **detail,
+    )
+
+
+def window_wait(spent: deque[float], mono: float, rules: Rules) -> int:
+    """Milliseconds until one more counted envelope is in, 0 for now; waiting that long is enough."""
+    if len(spent) < rules.envelopes:
+        return 0
+    left = spent[-rules.envelopes] + rules.window_s - mono
+    if left <= 0:
+        return 0
+    return min(int(left * 1000) + 1, round(rules.window_s * 1000))
+
+
+def _place(state: Conversation, envelope: Envelope) -> Refusal | None:
+    """Steps 11 to 15: ended, conflict, turn, type, prev_sig."""
+    if state.phase == "ended":
+        return ended(state)
+    if envelope.n != state.n + 1:
+        return conflict(state, envelope.n)
+    if not in_turn(envelope.n, envelope.type, envelope.sender, state.caller, state.callee):
+        return refuse(
+            "out_of_turn", "the other party is to speak: even n are the caller's, odd n the called desk's"
+        )
+    if envelope.to not in (state.caller, state.callee):
+        return refuse("bad_envelope", "to is not the other party", path="to")
+    after = advance(state.phase, envelope.type)
+    if isinstance(after, Refusal):
+        return after
+    if envelope.prev_sig != state.sig:
+        return refuse(
+            "bad_prev_sig",
+            "prev_sig is not the signature of the head; sign the head's sig",
+            head=state.head(),
+        )
+    return None

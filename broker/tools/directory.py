@@ -1,0 +1,235 @@
+"""Desks and codes: who answers to which four letters, who is online, and the statements that change it."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from broker.actors.desk import CancelMove, Close, Move, Open, SetScreen, Suspend
+from broker.core.desk import DeskRow, Screen
+from broker.tools.context import Context
+from broker.tools.lookup import SigParam, StatementParam, desk_of, resolve, unknown_desk
+from broker.tools.proof import Proven, prove
+from broker.tools.registry import tool
+from broker.wire.ids import CODE, CodeParam
+from broker.wire.refusals import Refusal, refuse
+
+Codes = Annotated[
+    list[Annotated[str, Meta(pattern="^[A-Z]{4}$")]] | None,
+    Meta(max_length=64, description="the desks asked about, at most 64; none: all that are online"),
+]
+
+
+class DeskResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A desk: its code, the key that it resolves to, and when it was opened (Unix milliseconds)."""
+
+    code: str
+    pk: str | None = None
+    opened_at: int | None = None
+    effective_at: int | None = None
+    """A recovery key's move takes effect then."""
+    replayed: bool = False
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """What a code resolves to now."""
+
+    code: str
+    pk: str
+    opened_at: int
+    online: bool
+
+
+class OnlineDesks(msgspec.Struct, frozen=True):
+    """Code → online now. A code that nobody holds is not online."""
+
+    desks: dict[str, bool]
+
+
+@tool(face="wire", title="Resolve a code", read_only=True)
+async def resolve_code(context: Context, code: CodeParam) -> Resolved | Refusal:
+    """A 4-letter code's public key, since when, and whether its desk is online."""
+    row = await resolve(context.services, code)
+    if row is None:
+        return unknown_desk(code)
+    return Resolved(code, row.pk, row.opened_at, context.services.presence.online(row.pk))
+
+
+@tool(face="wire", title="Who is online", read_only=True)
+async def presence(context: Context, codes: Codes = None) -> OnlineDesks:
+    """Which desks are online right now: those asked about, or all that are."""
+    services = context.services
+    desks: dict[str, bool] = {}
+    if codes is not None:
+        for code in codes:
+            row = await resolve(services, code)
+            desks[code] = row is not None and services.presence.online(row.pk)
+        return OnlineDesks(desks)
+    for pk in services.presence.present():
+        row = await desk_of(services, pk)
+        if row is not None:
+            desks[row.code] = True
+    return OnlineDesks(dict(sorted(desks.items())))
+
+
+@tool(face="wire", title="Open a desk")
+async def open_desk(context: Context, statement: StatementParam, sig: SigParam) -> DeskResult | Refusal:
+    """Open a desk: a signed statement {do: open_desk, code, pk, nonce, ts, wire, recovery_pk?} claims the code.
+
+    One code for a key, one key for a code. For the code that the key already holds the answer is its row.
+    """
+    services, caller = context.services, context.caller
+    proven = await prove(context, statement, sig, "open_desk")
+    if not isinstance(proven, Proven):
+        return _result(proven)
+    made = proven.statement
+    code = str(made.members["code"])
+    recovery = made.members.get("recovery_pk")
+    mine = await desk_of(services, made.pk)
+    if mine is not None and mine.code == code:
+        return _row(mine)
+    refused = _may_open(context)
+    if refused is not None:
+        return refused
+    if services.store.free_bytes() < services.settings.store.min_free_bytes:
+        return refuse("unavailable", "the broker is short of disk space and opens no new desks")
+    stopped = services.guard.open_desk(caller.address, caller.loopback)
+    if stopped is not None:
+        return stopped
+    command = Open(code, str(recovery) if recovery is not None else None, proven.nonce)
+    answer = _result(await services.house.ask("desk", made.pk, command))
+    if isinstance(answer, Refusal):
+        services.guard.unopened(caller.address, caller.loopback)  # a refused one spends nothing
+    return answer
+
+
+@tool(face="wire", title="Move a desk", destructive=True)
+async def move_desk(
+    context: Context, statement: StatementParam, sig: SigParam, new_sig: SigParam
+) -> DeskResult | Refusal:
+    """Move a desk to a new key: a statement {do: move_desk, code, new_pk, …} signed by the old key and, over the same
+    bytes, by the new one (new_sig). By the recovery key it takes effect after a day, and can be cancelled until then.
+    """
+    services = context.services
+    proven = await prove(context, statement, sig, "move_desk", new_sig)
+    if not isinstance(proven, Proven):
+        return _result(proven)
+    made = proven.statement
+    code, new_pk = str(made.members["code"]), str(made.members["new_pk"])
+    row = await resolve(services, code)
+    if row is None:
+        return unknown_desk(code)
+    if made.pk not in (row.pk, row.recovery_pk):
+        return refuse("not_a_party", "the code resolves to another key")
+    if new_pk == row.pk:
+        return refuse("bad_statement", "new_pk is the key that holds the desk", path="new_pk")
+    command = Move(code, new_pk, made.pk != row.pk, proven.nonce)
+    return _result(await services.house.ask("desk", row.pk, command))
+
+
+@tool(face="wire", title="Cancel a desk's move")
+async def cancel_move(context: Context, statement: StatementParam, sig: SigParam) -> DeskResult | Refusal:
+    """Cancel the move that a recovery key asked for: a statement {do: cancel_move, code, …} of the desk's own key."""
+    return await _by_own_key(context, statement, sig, "cancel_move")
+
+
+@tool(face="wire", title="Close a desk", destructive=True)
+async def close_desk(context: Context, statement: StatementParam, sig: SigParam) -> DeskResult | Refusal:
+    """Close a desk: a statement {do: close_desk, code, …} of its key. The code stays reserved for 90 days."""
+    return await _by_own_key(context, statement, sig, "close_desk")
+
+
+@tool(face="wire", title="Say who may ring")
+async def screen_desk(context: Context, statement: StatementParam, sig: SigParam) -> DeskResult | Refusal:
+    """Say who may ring the desk: a statement {do: screen_desk, code, allow, deny, mode, …} of its key.
+
+    allow and deny list keys; mode is all, known (only keys that it has talked to) or nobody. Those turned away
+    see desk_busy.
+    """
+    return await _by_own_key(context, statement, sig, "screen_desk")
+
+
+@tool(face="operator", title="Suspend a desk", destructive=True)
+async def suspend_desk(context: Context, code: CodeParam) -> DeskResult | Refusal:
+    """Suspend a desk: it dials nobody, nobody dials it, and its key may only hang up."""
+    return await _suspend(context, code, True)
+
+
+@tool(face="operator", title="Release a desk")
+async def release_desk(context: Context, code: CodeParam) -> DeskResult | Refusal:
+    """Release a suspended desk."""
+    return await _suspend(context, code, False)
+
+
+@tool(face="wire", title="About this wire", read_only=True)
+async def wire_info(context: Context) -> dict[str, Any]:
+    """The wire's key and keys, its limits, time, version and addresses: as /.well-known/turret.json."""
+    return context.services.info()
+
+
+def labels(codes: Sequence[str]) -> Refusal | None:
+    """Whether these codes may be watched: well formed, at most 64."""
+    if len(codes) > 64:
+        return refuse("bad_request", "at most 64 codes are watched by one connection", path="codes")
+    for code in codes:
+        if CODE.fullmatch(code) is None:
+            return refuse("bad_request", "a code is four capital letters", path="codes")
+    return None
+
+
+async def _by_own_key(context: Context, text: bytes, sig: str, do: str) -> DeskResult | Refusal:
+    services = context.services
+    proven = await prove(context, text, sig, do)
+    if not isinstance(proven, Proven):
+        return _result(proven)
+    made = proven.statement
+    code = str(made.members["code"])
+    row = await resolve(services, code)
+    if row is None:
+        return unknown_desk(code)
+    if made.pk != row.pk:
+        return refuse("not_a_party", "the code resolves to another key")
+    command: CancelMove | Close | SetScreen
+    if do == "cancel_move":
+        command = CancelMove(code, proven.nonce)
+    elif do == "close_desk":
+        command = Close(code, proven.nonce)
+    else:
+        command = SetScreen(code, _screen(made.members), proven.nonce)
+    return _result(await services.house.ask("desk", row.pk, command))
+
+
+async def _suspend(context: Context, code: str, on: bool) -> DeskResult | Refusal:
+    services = context.services
+    if not context.caller.operator:
+        return refuse("insufficient_scope", "this is for the operators")
+    row = await resolve(services, code)
+    if row is None:
+        return unknown_desk(code)
+    answer = _result(await services.house.ask("desk", row.pk, Suspend(on)))
+    if not isinstance(answer, Refusal):
+        (services.suspended.add if on else services.suspended.discard)(row.pk)
+    return answer
+
+
+def _screen(members: dict[str, Any]) -> Screen:
+    return msgspec.convert({name: members[name] for name in ("mode", "allow", "deny")}, Screen)
+
+
+def _may_open(context: Context) -> Refusal | None:
+    """The setting desks.open: anyone, agents (with a token) or the operator."""
+    who = context.services.settings.desks.open
+    if who == "anyone" or context.caller.operator:
+        return None
+    if who == "agents":
+        return refuse("unauthenticated", "this wire opens desks for agents with a token")
+    return refuse("insufficient_scope", "this wire's desks are opened by its operators")
+
+
+def _row(row: DeskRow) -> DeskResult:
+    return DeskResult(row.code, row.pk, row.opened_at)
+
+
+def _result(answer: Any) -> DeskResult | Refusal:
+    return answer if isinstance(answer, Refusal) else msgspec.convert(answer, DeskResult)

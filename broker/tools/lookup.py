@@ -1,0 +1,97 @@
+"""What several tools look up: a code's desk, a conversation's actor; and when a missing id costs a guess."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from broker.actors.actor import Actor
+from broker.actors.conversation import ConvRow
+from broker.core import desk as core
+from broker.core.conversation import Conversation
+from broker.core.desk import CodeRow, DeskRow
+from broker.tools.context import Context, Services
+from broker.wire.refusals import Refusal, refuse
+
+ConvParam = Annotated[
+    str, Meta(pattern="^[0-9a-f]{16}$", description="the conversation's id, 16 lowercase hex characters")
+]
+NParam = Annotated[
+    int, Meta(ge=0, le=2**53 - 1, description="the envelope's number in the conversation, from 0")
+]
+SigParam = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9a-f]{128}$", description="Ed25519 signature over the canonical text, 128 lowercase hex"
+    ),
+]
+EnvelopeParam = Annotated[
+    msgspec.Raw,
+    Meta(
+        description="the envelope: conv, n, type, from, to, ts, prev_sig, body",
+        extra_json_schema={"type": "object"},
+    ),
+]
+StatementParam = Annotated[
+    msgspec.Raw,
+    Meta(description="a signed statement (docs/reference/wire.md)", extra_json_schema={"type": "object"}),
+]
+
+
+async def resolve(services: Services, code: str) -> DeskRow | None:
+    """The desk that a code names now; None for one that is unknown, closed or lapsed."""
+    document = await services.store.get("code", code)
+    if document is None:
+        return None
+    held = msgspec.json.decode(document.doc, type=CodeRow)
+    if held.closed_at is not None:
+        return None
+    row = await desk_of(services, held.pk)
+    return row if row is not None and row.code == code else None
+
+
+async def desk_of(services: Services, pk: str) -> DeskRow | None:
+    """The desk that a key holds now."""
+    document = await services.store.get("desk", pk)
+    if document is None:
+        return None
+    row = msgspec.json.decode(document.doc, type=DeskRow)
+    if core.lapsed(row, services.clock.now_ms(), services.settings.desks.lapse_days):
+        return None
+    return row
+
+
+def unknown_desk(code: str) -> Refusal:
+    """unknown_desk for a code."""
+    return refuse("unknown_desk", f"no desk answers to {code}", code_asked=code)
+
+
+async def live(services: Services, conv: str) -> Actor[Conversation] | None:
+    """The conversation's actor with its state read; None where there is no such conversation (any more).
+
+    Starts no actor for an id that the store does not know.
+    """
+    actor = services.house.alive("conversation", conv)
+    if actor is None or actor.gone or actor.state is None:
+        if await services.store.get("conv", conv) is None:
+            return None
+        actor = services.house.actor("conversation", conv)
+        await actor.wait_loaded()
+    return actor if actor.state is not None else None
+
+
+async def conv_row(services: Services, conv: str) -> ConvRow | None:
+    """What the store knows of a conversation without its log."""
+    document = await services.store.get("conv", conv)
+    return msgspec.json.decode(document.doc, type=ConvRow) if document is not None else None
+
+
+def missing_conv(context: Context) -> Refusal:
+    """unknown_conv, or rate_limited for an address that guesses too much (wire.md, Limits: guessing)."""
+    guard, caller = context.services.guard, context.caller
+    stopped = guard.check(caller.address, caller.exempt)
+    if stopped is not None:
+        return stopped
+    if not caller.exempt:
+        guard.unknown_conv(caller.address)
+    return refuse("unknown_conv", "no conversation has this id")

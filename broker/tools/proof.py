@@ -1,0 +1,147 @@
+"""Signed statements: checked in the order of wire.md (shape, wire, replay, signature, nonce, ts)."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from broker.actors.desk import Nonce
+from broker.tools.context import Caller, Context, Services
+from broker.tools.lookup import resolve, unknown_desk
+from broker.wire.ids import SIG, Pk
+from broker.wire.refusals import Refusal, refuse
+from broker.wire.statement import Statement, check_time, check_wire, read_statement
+
+NONCE_KEPT_S = 600
+"""A used nonce is kept this long past the window in which its statement was good."""
+
+
+class Proven(msgspec.Struct, frozen=True):
+    """A statement whose signature is good, and what to remember of it."""
+
+    statement: Statement
+    nonce: Nonce
+
+
+async def prove(
+    context: Context, text: bytes, sig: str, do: str, new_sig: str | None = None
+) -> Proven | dict[str, Any] | Refusal:
+    """Check a statement that changes something. A dict is the stored answer of the identical statement."""
+    services = context.services
+    statement = _read(services, text, sig, do)
+    if isinstance(statement, Refusal):
+        return statement
+    digest = hashlib.sha256(statement.canonical + sig.encode() + (new_sig or "").encode()).digest()
+    scope = f"nonce:{statement.pk}"
+    remembered = await services.store.recall(scope, statement.nonce)
+    if remembered is not None and remembered.digest == digest:
+        stored: dict[str, Any] = msgspec.json.decode(remembered.outcome)
+        return {**stored, "replayed": True}
+    refused = await check_signature(context, statement.pk, statement.canonical, sig, "bad_statement")
+    if refused is None and new_sig is not None:
+        new_pk = str(statement.members["new_pk"])
+        refused = await check_signature(
+            context, new_pk, statement.canonical, new_sig, "bad_statement", "new_sig"
+        )
+    if refused is not None:
+        return refused
+    if remembered is not None:
+        return refuse("bad_statement", "this nonce was used for another statement", path="nonce")
+    stale = _stale(services, statement)
+    if stale is not None:
+        return stale
+    until = (statement.ts + services.settings.calls.skew_s + NONCE_KEPT_S) * 1000
+    return Proven(statement, Nonce(scope, statement.nonce, digest, until))
+
+
+async def capability(context: Context, text: bytes, sig: str) -> Caller | Refusal:
+    """Check a follow statement: the caller with the key (and code) that it may read for. Never stored."""
+    services = context.services
+    statement = _read(services, text, sig, "follow")
+    if isinstance(statement, Refusal):
+        return statement
+    refused = await check_signature(context, statement.pk, statement.canonical, sig, "bad_statement")
+    if refused is not None:
+        return refused
+    until = int(statement.members["until"])
+    if until * 1000 <= services.clock.now_ms():  # good until then, whatever its ts
+        return refuse(
+            "bad_statement", "the follow statement's until has passed; sign a new one", path="until"
+        )
+    code = statement.members.get("code")
+    if code is not None:
+        row = await resolve(services, str(code))
+        if row is None:
+            return unknown_desk(str(code))
+        if row.pk != statement.pk:
+            return refuse("not_a_party", "the code does not resolve to this key")
+    return msgspec.structs.replace(
+        context.caller, pk=Pk(statement.pk), code=str(code) if code is not None else None, until=until
+    )
+
+
+async def authentication(context: Context, text: bytes, sig: str, challenge: str) -> Caller | Refusal:
+    """Check an authenticate statement against its connection's challenge. Neither stored nor replayed."""
+    services = context.services
+    statement = _read(services, text, sig, "authenticate")
+    if isinstance(statement, Refusal):
+        return statement
+    refused = await check_signature(context, statement.pk, statement.canonical, sig, "bad_statement")
+    if refused is not None:
+        return refused
+    if statement.nonce != challenge:
+        return refuse("bad_statement", "the nonce is not this connection's challenge", path="nonce")
+    stale = _stale(services, statement)
+    if stale is not None:
+        return stale
+    return msgspec.structs.replace(
+        context.caller, pk=Pk(statement.pk), code=None, until=None, authenticated=True
+    )
+
+
+async def reader(context: Context, statement: bytes | None, sig: str | None) -> Caller | Refusal:
+    """The caller that may read a stream or its own conversations: by statement, or as the door admitted it."""
+    if statement is None and sig is None:
+        if context.caller.pk is None:
+            return refuse(
+                "unauthenticated", "this needs a follow statement of your key (statement and sig), or a token"
+            )
+        return context.caller
+    if statement is None or sig is None:
+        missing = "statement" if statement is None else "sig"
+        return refuse("bad_request", "statement and sig go together", path=missing)
+    return await capability(context, statement, sig)
+
+
+async def check_signature(
+    context: Context, pk: str, message: bytes, sig: str, code: str, path: str = "sig"
+) -> Refusal | None:
+    """Step 8: the guessing limit, then the signature. A bad one costs the address a guess."""
+    guard, caller = context.services.guard, context.caller
+    stopped = guard.check(caller.address, caller.exempt)
+    if stopped is not None:
+        return stopped
+    if await context.services.verifier.verify(pk, message, sig):
+        return None
+    if not caller.exempt:
+        guard.bad_signature(caller.address)
+    return refuse(
+        code,
+        "the signature does not verify over this canonical text; sign exactly these bytes",
+        path=path,
+        canonical=message.decode(),
+        sha256=hashlib.sha256(message).hexdigest(),
+    )
+
+
+def _read(services: Services, text: bytes, sig: str, do: str) -> Statement | Refusal:
+    statement = read_statement(text, do=do)
+    if isinstance(statement, Refusal):
+        return statement
+    if SIG.fullmatch(sig) is None:
+        return refuse("bad_statement", "sig is 128 lowercase hex characters", path="sig")
+    return check_wire(statement, services.keyring.opening) or statement
+
+
+def _stale(services: Services, statement: Statement) -> Refusal | None:
+    return check_time(statement, services.clock.now_ms() // 1000, services.settings.calls.skew_s)

@@ -1,0 +1,232 @@
+"""send_call and send_env: the two tools that write envelopes, in the order of checks of wire.md."""
+
+from collections.abc import Sequence
+
+from broker.actors.conversation import Ack, Dial, find_replay, pair_name, taken
+from broker.actors.desk import Release, ReservePlace, ReserveRing
+from broker.core import conversation as core
+from broker.core.conversation import Conversation, Hangup, Send
+from broker.core.desk import Place, Ring
+from broker.core.machine import Now
+from broker.tools.context import Context, Services
+from broker.tools.lookup import (
+    ConvParam,
+    EnvelopeParam,
+    NParam,
+    SigParam,
+    live,
+    missing_conv,
+    resolve,
+    unknown_desk,
+)
+from broker.tools.proof import check_signature
+from broker.tools.registry import tool
+from broker.wire.envelope import Envelope, call_codes, read_envelope
+from broker.wire.ids import CodeParam, Pk, PkParam, Sig
+from broker.wire.refusals import Refusal, refuse
+
+
+@tool(face="wire", title="Dial a desk")
+async def send_call(
+    context: Context, to_code: CodeParam, from_pk: PkParam, sig: SigParam, envelope: EnvelopeParam
+) -> Ack | Refusal:
+    """Dial a counterparty: send the signed CALL that opens a conversation and rings the desk called.
+
+    The envelope has n 0, type CALL, a new random conv, and body {code_from, code_to, ...}; put the wire's pk in
+    body.wire. The same bytes sent again give the stored acknowledgement.
+    """
+    read = read_envelope(envelope)
+    if isinstance(read, Refusal):
+        return read
+    services = context.services
+    fault = _call_agrees(read, to_code, from_pk, services.keyring.opening)
+    if fault is not None:
+        return fault
+    document = await services.store.get("conv", read.conv)
+    if document is not None:
+        replay = await find_replay(services.store, read, sig)
+        if replay is not None:
+            return replay
+    refused = await _desks_agree(services, read) or await check_signature(
+        context, read.sender, read.canonical, sig, "bad_signature"
+    )
+    if refused is not None:
+        return refused
+    if not services.suspended.isdisjoint((read.sender, read.to)):
+        return refuse("suspended", "a desk of this call is suspended by the operators")
+    if document is not None:
+        return await _conv_taken(services, read)
+    refused = core.clock_skew(read.ts, _now(services), services.rules) or _disk_full(services)
+    if refused is not None:
+        return refused
+    return await _dial(context, read, Sig(sig))
+
+
+@tool(face="wire", title="Send an envelope")
+async def send_env(
+    context: Context, conv: ConvParam, n: NParam, from_pk: PkParam, sig: SigParam, envelope: EnvelopeParam
+) -> Ack | Refusal:
+    """Send any signed envelope after the CALL: PICKUP or END at n 1, then the parties in turn.
+
+    prev_sig is the signature of envelope n - 1. The same bytes sent again give the stored acknowledgement; on
+    conflict read the head and sign a new envelope, on in_doubt repeat the identical request only.
+    """
+    read = read_envelope(envelope)
+    if isinstance(read, Refusal):
+        return read
+    fault = _envelope_agrees(read, conv, n, from_pk)
+    if fault is not None:
+        return fault
+    services = context.services
+    actor = await live(services, read.conv)
+    if actor is None or actor.state is None:
+        return missing_conv(context)
+    state = actor.state
+    if read.n <= state.n:
+        replay = await find_replay(services.store, read, sig)
+        if replay is not None:
+            return replay
+    if not state.party(read.sender):
+        if services.settings.transcripts == "parties":
+            return missing_conv(context)
+        return refuse("not_a_party", "this key is not a party of the conversation")
+    refused = await check_signature(context, read.sender, read.canonical, sig, "bad_signature")
+    if refused is not None:
+        return refused
+    if read.sender in services.suspended and read.type != "END":
+        return refuse("suspended", "this key's desk is suspended by the operators; END is still taken")
+    command = Send(read, Sig(sig))
+    if read.type == "PICKUP":
+        return await _pick_up(services, state, command)
+    answer: Ack | Refusal = await services.house.ask("conversation", read.conv, command)
+    return answer
+
+
+def _call_agrees(envelope: Envelope, to_code: str, from_pk: str, wires: Sequence[str]) -> Refusal | None:
+    """Step 3 for a CALL: params agree with the envelope, n = 0, type CALL, body.wire is this wire."""
+    body = envelope.body
+    codes = call_codes(envelope)
+    if isinstance(codes, Refusal):
+        return codes
+    if envelope.sender != from_pk:
+        return _disagree("from", "from_pk is not the envelope's from")
+    if codes[1] != to_code:
+        return _disagree("body.code_to", "to_code is not body.code_to")
+    if envelope.n != 0:
+        return _disagree("n", "send_call takes n 0; later envelopes go through send_env")
+    if envelope.type != "CALL":
+        return _disagree("type", "the first envelope is a CALL")
+    if "wire" in body and body["wire"] not in wires:
+        return refuse("bad_envelope", "body.wire names another wire", path="body.wire", wire=wires[-1])
+    return None
+
+
+def _envelope_agrees(envelope: Envelope, conv: str, n: int, from_pk: str) -> Refusal | None:
+    """Step 3 for what follows a CALL."""
+    if envelope.conv != conv:
+        return _disagree("conv", "conv is not the envelope's conv")
+    if envelope.n != n:
+        return _disagree("n", "n is not the envelope's n")
+    if envelope.sender != from_pk:
+        return _disagree("from", "from_pk is not the envelope's from")
+    if n == 0:
+        return _disagree("n", "the CALL goes through send_call; send_env takes n from 1")
+    return None
+
+
+def _disagree(path: str, message: str) -> Refusal:
+    return refuse("bad_envelope", message, path=path)
+
+
+async def _desks_agree(services: Services, envelope: Envelope) -> Refusal | None:
+    """Step 7: both codes are known, code_from is from's and code_to is to's."""
+    code_from, code_to = envelope.body["code_from"], envelope.body["code_to"]
+    caller = await resolve(services, code_from)
+    if caller is None:
+        return unknown_desk(code_from)
+    called = await resolve(services, code_to)
+    if called is None:
+        return unknown_desk(code_to)
+    if caller.pk != envelope.sender:
+        return _disagree("body.code_from", "code_from does not resolve to from")
+    if called.pk != envelope.to:
+        return refuse(
+            "bad_envelope", "code_to resolves to another key now; address that one", path="to", pk=called.pk
+        )
+    return None
+
+
+async def _conv_taken(services: Services, envelope: Envelope) -> Refusal:
+    """Step 10: the id is taken, also by a transcript that retention removed."""
+    actor = await live(services, envelope.conv)
+    if actor is None or actor.state is None:
+        return refuse("conv_exists", "this conv was used before; choose a new random one")
+    return taken(actor.state, envelope.sender)
+
+
+async def _dial(context: Context, envelope: Envelope, sig: Sig) -> Ack | Refusal:
+    """Step 17 and the append: a place at the caller's desk, one at the desk called, the eviction, the CALL.
+
+    Cancelled half-way it leaves only reservations, which end by themselves.
+    """
+    services = context.services
+    house, conv = services.house, envelope.conv
+    place = await house.ask("desk", envelope.sender, ReservePlace(conv))
+    if isinstance(place, Refusal):
+        return place
+    pair = pair_name(envelope.sender, envelope.to)
+    known = bool(await services.store.find("conv", "pair", pair, limit=1))
+    address = None if context.caller.loopback else context.caller.address
+    refused = await house.ask("desk", envelope.to, ReserveRing(conv, Ring(envelope.sender, address, known)))
+    if refused is None:
+        refused = await _evict(services, place, Pk(envelope.sender))
+    answer: Ack | Refusal = (
+        refused if refused is not None else await house.ask("conversation", conv, Dial(envelope, sig))
+    )
+    if isinstance(answer, Refusal) and answer.code != "in_doubt":
+        house.tell("desk", envelope.sender, Release(conv))
+        house.tell("desk", envelope.to, Release(conv))
+    return answer
+
+
+async def _pick_up(services: Services, state: Conversation, command: Send) -> Ack | Refusal:
+    """A PICKUP takes one of the eight places of the key that picks up; one that would be refused evicts nobody."""
+    refused = core.decide_send(state, command, _now(services), services.rules)
+    if isinstance(refused, Refusal):
+        return refused
+    conv, sender = state.conv, Pk(command.envelope.sender)
+    place = await services.house.ask("desk", sender, ReservePlace(conv))
+    if isinstance(place, Refusal):
+        return place
+    evicted = await _evict(services, place, sender)
+    answer: Ack | Refusal
+    if evicted is not None:
+        answer = evicted
+    else:
+        answer = await services.house.ask("conversation", conv, command)
+    if isinstance(answer, Refusal) and answer.code != "in_doubt":
+        services.house.tell("desk", sender, Release(conv))
+    return answer
+
+
+async def _evict(services: Services, place: Place, by: Pk) -> Refusal | None:
+    """Have the wire end the conversations that are one too many; None when all have ended."""
+    for conv in place.evict:
+        answer = await services.house.ask("conversation", conv, Hangup("evicted", by))
+        if isinstance(answer, Refusal):
+            return refuse(
+                "unavailable",
+                "the oldest conversation could not be ended yet; nothing was written, try again",
+            )
+    return None
+
+
+def _disk_full(services: Services) -> Refusal | None:
+    """Below store.min_free no new conversation begins; open ones go on."""
+    if services.store.free_bytes() >= services.settings.store.min_free_bytes:
+        return None
+    return refuse("unavailable", "the broker is short of disk space and takes no new calls")
+
+
+def _now(services: Services) -> Now:
+    return Now(services.clock.now_ms(), services.clock.monotonic())

@@ -4,30 +4,38 @@
 2. This file knows numbers, types and the two parties; it knows no clock, no desk and no signature.
 """
 
+from enum import StrEnum
 from typing import Final, Literal
 
 from broker.wire.refusals import Refusal, refuse
 
-Phase = Literal["new", "ringing", "open", "ended"]
-Kind = Literal["CALL", "PICKUP", "END", "OTHER"]
 
-PHASES: Final[tuple[Phase, ...]] = ("new", "ringing", "open", "ended")
+class Phase(StrEnum):
+    """Where a call stands. NEW: no envelope yet."""
+
+    NEW = "new"
+    RINGING = "ringing"
+    OPEN = "open"
+    ENDED = "ended"
+
+
+Kind = Literal["CALL", "PICKUP", "END", "OTHER"]
 KINDS: Final[tuple[Kind, ...]] = ("CALL", "PICKUP", "END", "OTHER")
 
 NEXT: Final[dict[tuple[Phase, Kind], Phase]] = {
-    ("new", "CALL"): "ringing",
-    ("ringing", "PICKUP"): "open",
-    ("ringing", "END"): "ended",
-    ("open", "OTHER"): "open",
-    ("open", "END"): "ended",
+    (Phase.NEW, "CALL"): Phase.RINGING,
+    (Phase.RINGING, "PICKUP"): Phase.OPEN,
+    (Phase.RINGING, "END"): Phase.ENDED,
+    (Phase.OPEN, "OTHER"): Phase.OPEN,
+    (Phase.OPEN, "END"): Phase.ENDED,
 }
-"""Before n = 0 a call is new; CALL makes it ring; n = 1 is PICKUP or END; after END there is nothing."""
+"""n = 0 is CALL, n = 1 is PICKUP or END, after END there is nothing."""
 
 _EXPECTED: Final[dict[Phase, str]] = {
-    "new": "CALL is n = 0, and only there",
-    "ringing": "n = 1 is PICKUP or END",
-    "open": "CALL is n = 0 and PICKUP is n = 1, and only there",
-    "ended": "the conversation has ended",
+    Phase.NEW: "n = 0 is CALL",
+    Phase.RINGING: "n = 1 is PICKUP or END",
+    Phase.OPEN: "CALL is n = 0 and PICKUP is n = 1, and only there",
+    Phase.ENDED: "after END there is nothing",
 }
 
 
@@ -42,16 +50,19 @@ def kind_of(type: str) -> Kind:
 
 def phase_at(n: int) -> Phase:
     """The phase of a conversation that has not ended and whose next envelope is `n`."""
-    return "new" if n == 0 else "ringing" if n == 1 else "open"
+    return Phase.NEW if n == 0 else Phase.RINGING if n == 1 else Phase.OPEN
 
 
-def advance(phase: Phase, type: str) -> Phase | Refusal:
-    """The phase after an envelope of this type; bad_envelope (path type) out of its place, conv_ended after END."""
-    after = NEXT.get((phase, kind_of(type)))
-    if after is not None:
-        return after
-    if phase == "ended":
-        return refuse("conv_ended", _EXPECTED["ended"])
+def next_phase(phase: Phase, type: str) -> Phase:
+    """The phase after an envelope of this type. Raises LookupError where the table has none."""
+    return NEXT[phase, kind_of(type)]
+
+
+def type_fault(n: int, type: str) -> Refusal | None:
+    """bad_envelope (path type) for a type out of its place at `n`, in a conversation that has not ended."""
+    phase = phase_at(n)
+    if (phase, kind_of(type)) in NEXT:
+        return None
     return refuse("bad_envelope", _EXPECTED[phase], path="type")
 
 

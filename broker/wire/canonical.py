@@ -233,22 +233,20 @@ def members(data: bytes, *, code: str = "bad_request", at: str = "") -> dict[str
     """The members of a JSON object, one level deep, each value as its text.
 
     The grammar of the whole text is judged, names only at this level: give each value to `read` or `scan`.
-    Not JSON: bad_request without a path. No object, a name used twice or holding a lone surrogate: `code` with `path`.
+    Not JSON: bad_request without a path. No object, a name used twice or with a lone surrogate: `code`, `path`.
     """
     try:
         found = _raws(data)
+        if not data.isascii():
+            data.decode()
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _slow_members(data, code, at)
-    if not data.isascii():
-        return _slow_members(data, code, at)
-    size = len(data) - 1 - len(found) * 4
-    for name, raw in found.items():
-        size -= len(name) + len(bytes(raw))
-    # Exactly `{"name":value,…}`: no room for a member that was lost, an escape or white space.
-    if size == 0:
+    # `{"name":value,…}` with nothing between leaves no room for a member that was lost or an escaped name.
+    shell = 4 * len(found) + 1 if found else 2
+    inner = "".join(found).encode() + b"".join(map(bytes, found.values()))
+    if len(data) == len(inner) + shell:
         return found
-    spaced = ", ".join([f'"{name}": {bytes(raw).decode()}' for name, raw in found.items()])
-    if data == b"{%b}" % spaced.encode():
+    if len(data.translate(None, _WHITE)) == len(inner.translate(None, _WHITE)) + shell:
         return found
     return _slow_members(data, code, at)
 
@@ -261,7 +259,7 @@ def _slow_members(data: bytes, code: str, at: str) -> dict[str, msgspec.Raw] | R
     slices = split(text)
     if isinstance(slices, Fault):
         return _refusal(slices, code, at)
-    return {each.name: msgspec.Raw(text[each.start : each.end].encode()) for each in slices}
+    return {each.name: msgspec.Raw(text[each.start : each.end].strip().encode()) for each in slices}
 
 
 def _refusal(fault: Fault, code: str, at: str) -> Refusal:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from broker.wire.call import advance, in_turn
+from broker.wire.call import in_turn, type_fault
 from broker.wire.canonical import encode, members, read
 from broker.wire.envelope import Envelope, answers_late, bootstrap, read_envelope
 from broker.wire.ids import PK, SIG
@@ -226,9 +226,9 @@ class _Walk:
             raise _Break("not_a_party", "to is not the other party of this conversation")
         if not by_wire and not in_turn(envelope.n, envelope.type, envelope.sender, *parties):
             raise _Break("out_of_turn", "the other party was to speak")
-        phase = advance("new" if self.due == 0 else "ringing" if self.due == 1 else "open", envelope.type)
-        if isinstance(phase, Refusal):
-            raise _Break(phase.code, f"type: {phase.message}")
+        fault = type_fault(self.due, envelope.type)
+        if fault is not None:
+            raise _Break(fault.code, f"type: {fault.message}")
         return by_wire
 
     def compare(self, row: _Row, chain: bytes) -> None:

@@ -1,8 +1,10 @@
-"""JSON texts that no fast reader took: is it JSON at all, and if so, what in it is forbidden (wire.md, Canonical form)?
+"""JSON texts that no fast reader took: is it JSON at all, and if so, what in it is forbidden?
+
+The law is wire.md, Canonical form.
 
 1. No recursion: any nesting is walked with a list, so that hostile depth costs what its bytes cost.
 2. A text that is not JSON (RFC 8259) has a fault without a path; one that is, but breaks the wire's profile,
-   has the path of the first forbidden thing. Grammar is judged to the end before anything is called forbidden.
+   has the path of the first forbidden thing. Grammar is judged to the end before anything is forbidden.
 3. This is the slow judge. `canonical` calls it only where its fast readers refuse or cannot tell.
 """
 
@@ -17,17 +19,26 @@ from broker.wire.ids import MAX_SAFE
 MAX_DEPTH: Final = 32
 """The deepest nesting of objects and arrays, counting the outermost as 1."""
 
-_STRING: Final = r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"'
+# Possessive throughout: nothing is tried twice, so that no text costs more than its length.
+_WS: Final = r"[ \t\n\r]*+"
+_STRING: Final = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
+_NUMBER: Final = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
 _VALUE: Final = re.compile(
-    r"[ \t\n\r]*(?:(?P<string>" + _STRING + r")"
-    r"|(?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<literal>true|false|null)|(?P<object>\{)|(?P<array>\[(?:[ \t\n\r]*\[)*))"
+    rf"{_WS}(?:(?:({_STRING})|({_NUMBER})|true|false|null){_WS}([,\]}}]?)|(\{{)|(\[(?:{_WS}\[)*+))"
 )
-"""A value's beginning. A run of `[` is one match, so that a text of nothing else is walked at once."""
-_NAME: Final = re.compile(r"[ \t\n\r]*(" + _STRING + r")[ \t\n\r]*:")
-_MARK: Final = re.compile(r"[ \t\n\r]*([,\]}])")
-_END: Final = re.compile(r"[ \t\n\r]*\Z")
-_BRACKET: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]')
+"""A value's beginning: string, number, the mark after a scalar, an object's or arrays' opening.
+
+A run of `[` is one match, so that a text of nothing else is walked at once.
+"""
+_MARK_GROUP: Final = 3
+_OBJECT_GROUP: Final = 4
+_NAME: Final = re.compile(rf"{_WS}({_STRING}){_WS}:")
+_MARK: Final = re.compile(rf"{_WS}([,\]}}])")
+_END: Final = re.compile(rf"{_WS}\Z")
+_SKIPPED: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string, or what is left of one that never ends."""
+_ROUND: Final = bytes.maketrans(b"[]{}", b"()()")
+_OTHERS: Final = bytes(each for each in range(256) if each not in b"[]{}")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _MAX_PATH: Final = 200
@@ -58,19 +69,15 @@ def join(at: str, path: str) -> str:
 
 
 def too_deep(data: bytes, most: int = MAX_DEPTH) -> bool:
-    """Whether brackets outside strings nest deeper than `most`. Never recurses; stops at the first too deep."""
+    """Whether brackets outside strings nest deeper than `most` (or never close). Never recurses."""
     if data.count(b"[") + data.count(b"{") <= most:
         return False
-    depth = 0
-    for match in _BRACKET.finditer(data):
-        token = match.group()
-        if token in (b"[", b"{"):
-            depth += 1
-            if depth > most:
-                return True
-        elif token in (b"]", b"}"):
-            depth -= 1
-    return False
+    text = _SKIPPED.sub(b"", data).translate(_ROUND, _OTHERS)
+    for _ in range(most):
+        if not text:
+            return False
+        text = text.replace(b"()", b"")
+    return bool(text)
 
 
 def bad_number(token: str) -> bool:
@@ -82,20 +89,17 @@ def bad_number(token: str) -> bool:
 
 
 def examine(text: str, *, most: int = MAX_DEPTH) -> Fault | None:
-    """The fault of a whole JSON text, or None. Duplicates, numbers, surrogates and depth are looked at everywhere."""
+    """The fault of a whole JSON text, or None: duplicates, numbers, surrogates and depth, at every level."""
     return _Walk(text, most).run()
 
 
 def split(text: str) -> list[Slice] | Fault:
     """The members of a root object, in order; their values are judged for grammar alone.
 
-    A root that is no object, a name used twice at this level and a name with a lone surrogate are faults with a path.
+    Faults with a path: a root that is no object, a name used twice at this level, one with a lone surrogate.
     """
     walk = _Walk(text, most=0, root_only=True)
-    fault = walk.run()
-    if fault is not None:
-        return fault
-    return walk.slices
+    return walk.run() or walk.slices
 
 
 class _Level:
@@ -103,11 +107,16 @@ class _Level:
 
     __slots__ = ("index", "name", "names", "start")
 
-    def __init__(self, is_object: bool) -> None:
+    def __init__(self, *, is_object: bool) -> None:
         self.names: set[str] | None = set() if is_object else None
         self.name = ""
         self.index = 0
         self.start = 0
+
+
+# Where nothing more is named, a level need only say how it closes.
+_SOME_OBJECT: Final = _Level(is_object=True)
+_SOME_ARRAY: Final = _Level(is_object=False)
 
 
 class _Walk:
@@ -120,6 +129,8 @@ class _Walk:
         self.pos = 0
         self.stack: list[_Level] = []
         self.fault: Fault | None = None
+        self.naming = True
+        """Whether a fault could still be found where the walk stands."""
         self.slices: list[Slice] = []
 
     def run(self) -> Fault | None:
@@ -133,6 +144,7 @@ class _Walk:
     def forbid(self, message: str) -> None:
         if self.fault is None:
             self.fault = Fault(message, self.path())
+            self.naming = False
 
     def path(self) -> str:
         parts: list[str] = []
@@ -147,89 +159,89 @@ class _Walk:
         return "".join(parts)[:_MAX_PATH].encode("utf-8", "replace").decode()
 
     def value(self) -> bool:
-        """Take one value's beginning and, where it is complete, all that closes after it. False: not JSON."""
+        """Take a value's beginning and, where it is complete, all that closes after it. False: not JSON."""
         match = _VALUE.match(self.text, self.pos)
         if match is None:
             return False
         self.pos = match.end()
-        kind = match.lastgroup
-        if self.stack and len(self.stack) == 1:
-            self.stack[0].start = match.start(kind or 0)
-        if kind == "object":
-            return self.open_object()
-        if kind == "array":
-            return self.open_arrays(match.group(kind).count("["))
-        if not self.root_only and self.fault is None:
-            token = match.group(kind or 0)
-            if kind == "number" and bad_number(token):
+        if self.root_only and len(self.stack) == 1:
+            self.stack[0].start = match.start()
+        group = match.lastindex
+        if group != _MARK_GROUP:
+            return self.open_object() if group == _OBJECT_GROUP else self.open_arrays(match[5].count("["))
+        string, number, mark = match.group(1, 2, 3)
+        if self.naming and not self.root_only:
+            if number is not None and bad_number(number):
                 self.forbid("a number beyond ±(2^53−1); write amounts as strings")
-            elif kind == "string" and "\\" in token and _SURROGATE.search(json.loads(token)):
+            elif string is not None and "\\" in string and _SURROGATE.search(json.loads(string)):
                 self.forbid("a lone surrogate")
-        return self.close()
+        return self.close(mark)
 
     def open_object(self) -> bool:
-        self.push(_Level(is_object=True))
+        self.push(is_object=True)
         match = _MARK.match(self.text, self.pos)
-        if match is not None:
-            return self.shut(match) and self.close()
-        return self.take_name()
+        if match is None:
+            return self.take_name()
+        self.pos = match.end()
+        return self.shut(match[1]) and self.close("")
 
     def open_arrays(self, count: int) -> bool:
-        if self.fault is not None or self.root_only:
-            # Nothing more is named: the levels need no counting, only their number.
-            self.stack.extend([_Level(is_object=False) for _ in range(count)])
-        else:
-            for _ in range(count):
-                self.push(_Level(is_object=False))
+        while count and self.naming and not self.root_only:
+            self.push(is_object=False)
+            count -= 1
+        self.stack.extend([_SOME_ARRAY] * count)
         match = _MARK.match(self.text, self.pos)
-        if match is not None:
-            return self.shut(match) and self.close()
-        return True
+        if match is None:
+            return True
+        self.pos = match.end()
+        return self.shut(match[1]) and self.close("")
 
-    def push(self, level: _Level) -> None:
-        if len(self.stack) == self.most and self.most:
+    def push(self, *, is_object: bool) -> None:
+        if self.naming and len(self.stack) == self.most and self.most:
             self.forbid(f"nested deeper than {self.most}")
-        self.stack.append(level)
+        if self.naming and not (self.root_only and self.stack):
+            self.stack.append(_Level(is_object=is_object))
+        else:
+            self.stack.append(_SOME_OBJECT if is_object else _SOME_ARRAY)
 
     def take_name(self) -> bool:
         match = _NAME.match(self.text, self.pos)
         if match is None:
             return False
         self.pos = match.end()
-        if self.fault is not None or (self.root_only and len(self.stack) > 1):
-            return True
         level = self.stack[-1]
-        names = level.names
-        level.name = json.loads(match.group(1))
+        if not self.naming or level is _SOME_OBJECT or level.names is None:
+            return True
+        quoted = match[1]
+        level.name = json.loads(quoted) if "\\" in quoted else quoted[1:-1]
         if _SURROGATE.search(level.name):
             self.forbid("a lone surrogate in a name")
-        elif names is not None and level.name in names:
+        elif level.name in level.names:
             self.forbid("a name used twice")
-        elif names is not None:
-            names.add(level.name)
+        level.names.add(level.name)
         return True
 
-    def shut(self, match: re.Match[str]) -> bool:
-        """Close the innermost level by the mark found: False where it is a comma or of the other kind."""
-        if match.group(1) != ("}" if self.stack[-1].names is not None else "]"):
-            return False
-        self.pos = match.end()
-        self.stack.pop()
-        return True
+    def shut(self, mark: str) -> bool:
+        """Close the innermost level: False where the mark is a comma or of the other kind."""
+        return mark == ("}" if self.stack.pop().names is not None else "]")
 
-    def close(self) -> bool:
-        """After a complete value: close what closes here, up to the next value or the end."""
+    def close(self, mark: str) -> bool:
+        """After a complete value, `mark` ("" where not yet read) standing behind it: go to the next value."""
         while self.stack:
             level = self.stack[-1]
-            if self.root_only and len(self.stack) == 1:
-                self.slices.append(Slice(level.name, level.start, self.pos))
-            match = _MARK.match(self.text, self.pos)
-            if match is None:
-                return False
-            if match.group(1) == ",":
+            end = self.pos - len(mark)
+            if not mark:
+                match = _MARK.match(self.text, self.pos)
+                if match is None:
+                    return False
+                mark = match[1]
                 self.pos = match.end()
+            if self.root_only and len(self.stack) == 1:
+                self.slices.append(Slice(level.name, level.start, end))
+            if mark == ",":
                 level.index += 1
                 return self.take_name() if level.names is not None else True
-            if not self.shut(match):
+            if not self.shut(mark):
                 return False
-        return True
+            mark = ""
+        return not mark

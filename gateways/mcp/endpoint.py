@@ -1,0 +1,167 @@
+"""POST, GET and DELETE on /mcp and its faces: the rungs that both eras share, and the session's own verbs.
+
+1. Order: path, verb, Accept, Content-Type, size, JSON, who asks (401), then the era's rungs (eras.py).
+2. Every error is JSON-RPC, with the request's id where it could be read; its status is decided before a byte.
+3. An exchange owns its answer: no answer is ever looked up by an id that a client chose.
+
+Origin, Host and preflights are the wrapper's around all HTTP doors (gateways.guard). Source: mcp.md;
+MCP 2025-03-26 to 2026-07-28, Transports (Streamable HTTP).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import trio
+
+from broker.app import Broker
+from broker.wire.refusals import Refusal
+from gateways import caller as callers
+from gateways import jsonrpc
+from gateways.mcp import eras, exchange, headers
+from gateways.mcp.dispatch import Dispatch, read_meta, read_params
+from gateways.mcp.eras import Eras, Request, failed, names_modern, refused, wrong
+from gateways.mcp.exchange import Answer, Http, Reply
+from gateways.mcp.faces import surfaces
+from gateways.mcp.headers import Headers
+from gateways.mcp.revisions import LEGACY, MODERN, Fault
+from gateways.mcp.sessions import Session, Sessions
+from gateways.mcp.surface import Surface
+
+ROOT: Final = "/mcp"
+STREAM_S: Final = 3600.0
+"""Seconds after which a GET stream ends by itself; the client opens another."""
+
+
+def mcp_app(
+    broker: Broker,
+    *,
+    proxies: Sequence[callers.Network] = (),
+    faces: Mapping[str, Surface] | None = None,
+    sessions: Sessions | None = None,
+    keep_alive_s: float = exchange.KEEP_ALIVE_S,
+) -> "McpApp":
+    """The ASGI callable for /mcp and /mcp/<face>, with and without a trailing slash.
+
+    `faces` (by name; "" is /mcp itself) stands in for those of the broker's registry: for tests.
+    """
+    offered = faces if faces is not None else surfaces(broker)
+    return McpApp(broker, offered, proxies, sessions or Sessions(), keep_alive_s)
+
+
+class McpApp:
+    """See mcp_app."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        faces: Mapping[str, Surface],
+        proxies: Sequence[callers.Network],
+        sessions: Sessions,
+        keep_alive_s: float,
+    ) -> None:
+        self._broker = broker
+        self._faces = {name: Dispatch(surface) for name, surface in faces.items()}
+        self._proxies = proxies
+        self._keep_alive_s = keep_alive_s
+        self._eras = Eras(sessions, keep_alive_s)
+        self.sessions = sessions
+
+    def drain(self) -> None:
+        """End every GET stream: the process is about to stop. What is under way ends by itself."""
+        self.sessions.end_streams()
+
+    async def __call__(self, scope: dict[str, Any], receive: exchange.Receive, send: exchange.Send) -> None:
+        """One exchange. A client that leaves ends its waiting call in 2026-07-28, and not before that era."""
+        head = Headers(scope["headers"])
+        accept = headers.read_accept(head.joined("accept"))
+        http = Http(scope=scope, head=head, accept=accept, receive=receive, reply=Reply(send, accept))
+        dispatch = self._face(scope["path"])
+        verb = scope["method"]
+        if dispatch is None:
+            answer: Answer | None = failed(404, f"nothing is served here; MCP is at {ROOT}")
+        elif verb == "POST":
+            answer = await self._post(dispatch, http)
+        elif verb in ("GET", "DELETE") and not names_modern(head):
+            answer = await self._session_verb(http)
+        else:
+            allow = b"POST" if names_modern(head) else b"POST, GET, DELETE"
+            answer = failed(405, "send a JSON-RPC message by POST", extra=[(b"allow", allow)])
+        if answer is not None:
+            await http.reply.finish(answer)
+
+    def _face(self, path: str) -> Dispatch | None:
+        path = path.removesuffix("/")
+        if path == ROOT:
+            return self._faces.get("")
+        name = path.removeprefix(f"{ROOT}/")
+        return self._faces.get(name) if name and name != path else None
+
+    async def _post(self, dispatch: Dispatch, http: Http) -> Answer | None:
+        """The shared rungs. None: the exchange was ended already, or its client has left."""
+        if not (http.accept.json or http.accept.stream):
+            return failed(406, "accept application/json or text/event-stream")
+        if not headers.is_json(http.head.get("content-type")):
+            return failed(415, "send application/json in UTF-8")
+        limit = self._broker.settings.limits.frame_bytes
+        try:
+            body = await exchange.read_body(http.receive, limit)
+        except exchange.Gone:
+            return None
+        if body is None:
+            return failed(413, f"a request is at most {limit} bytes")
+        message = jsonrpc.read(body)
+        if isinstance(message, jsonrpc.Malformed):
+            return Answer(400, message.reply())
+        caller = await callers.identify(self._broker, http.scope, self._proxies)
+        if isinstance(caller, Refusal):
+            return refused(message.id, caller)
+        if isinstance(message, jsonrpc.Response):
+            return self._eras.client_response(http.head, caller, message)
+        params = read_params(message.params)
+        meta = params if isinstance(params, Fault) else read_meta(params)
+        if isinstance(params, Fault) or isinstance(meta, Fault):
+            fault = meta if isinstance(meta, Fault) else Fault(jsonrpc.INVALID_PARAMS, "malformed params")
+            return wrong(message.id, fault, LEGACY[0] if eras.names_legacy(http.head) else MODERN)
+        request = Request(
+            http=http, dispatch=dispatch, caller=caller, message=message, params=params, meta=meta
+        )
+        return await self._eras.answer(request)
+
+    async def _session_verb(self, http: Http) -> Answer | None:
+        """GET opens the session's stream (the newest wins); DELETE ends the session."""
+        reads = http.scope["method"] == "GET"
+        if reads and not http.accept.stream:
+            return failed(406, "accept text/event-stream")
+        caller = await callers.identify(self._broker, http.scope, self._proxies)
+        if isinstance(caller, Refusal):
+            return refused(None, caller)
+        session = self._eras.session(http.head, caller, None)
+        if isinstance(session, Answer):
+            return session
+        if reads:
+            await self._stream(session, http)
+            return None
+        self.sessions.close(session)
+        return Answer(204, b"")
+
+    async def _stream(self, session: Session, http: Http) -> None:
+        """The session's messages until the client leaves, another stream replaces it, or its time is up."""
+        stream = session.open_stream()
+        left = False
+        with session.using():
+            await http.reply.open()
+            async with trio.open_nursery() as nursery:
+
+                async def watch() -> None:
+                    nonlocal left
+                    await exchange.wait_gone(http.receive)
+                    left = True
+                    nursery.cancel_scope.cancel()
+
+                nursery.cancel_scope.deadline = trio.current_time() + STREAM_S
+                nursery.start_soon(watch)
+                await exchange.relay(stream.receive, http.reply, self._keep_alive_s)
+                nursery.cancel_scope.cancel()
+            stream.end()
+        if not left:
+            await http.reply.end()

@@ -1,0 +1,151 @@
+"""What a request's HTTP headers must say (pure): what it takes, what it sends, and that they repeat the body.
+
+1. Names are case-insensitive, values are not; outer white space is stripped.
+2. A routing header that stands twice is refused: two readers would route by two values.
+3. A wrong header is answered before anything is looked up.
+
+Source: MCP 2026-07-28, Transports (standard request headers; value encoding); RFC 9110 12.5.1 (Accept).
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from gateways import jsonrpc
+from gateways.mcp.revisions import (
+    CAPABILITIES_KEY,
+    HEADER_MISMATCH,
+    MODERN,
+    VERSION_KEY,
+    Fault,
+    Row,
+    unsupported,
+)
+
+VERSION: Final = "mcp-protocol-version"
+METHOD: Final = "mcp-method"
+NAME: Final = "mcp-name"
+SESSION: Final = "mcp-session-id"
+_ROUTING: Final = (VERSION, METHOD, NAME)
+_ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
+
+
+class Headers:
+    """A request's headers by lower-case name, with every value kept in order."""
+
+    def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in raw:
+            self._values.setdefault(name.decode("latin-1").lower(), []).append(
+                value.decode("latin-1").strip(" \t")
+            )
+
+    def get(self, name: str) -> str | None:
+        """The value, or the first of several; None where there is none."""
+        values = self._values.get(name)
+        return values[0] if values else None
+
+    def joined(self, name: str) -> str:
+        """All values as one comma-separated list (RFC 9110 5.3); empty where there is none."""
+        return ", ".join(self._values.get(name, ()))
+
+    def doubled(self, *names: str) -> str | None:
+        """The first of these names that stands more than once."""
+        return next((name for name in names if len(self._values.get(name, ())) > 1), None)
+
+
+class Accept(msgspec.Struct, frozen=True):
+    """What the client takes. `stream_named`: it wrote text/event-stream and not just a wildcard."""
+
+    json: bool
+    stream: bool
+    stream_named: bool
+
+
+def read_accept(value: str) -> Accept:
+    """Tolerant: no header takes all, case and order don't matter, q=0 excludes, one type is enough."""
+    if not value.strip():
+        return Accept(True, True, False)
+    weights: dict[str, bool] = {}
+    for part in value.lower().split(","):
+        media, *params = (each.strip() for each in part.split(";"))
+        weights[media] = not any(re.fullmatch(r"q\s*=\s*0(\.0*)?", param) for param in params)
+    anything = weights.get("*/*", False)
+    json = weights.get("application/json", weights.get("application/*", anything))
+    stream = weights.get("text/event-stream", weights.get("text/*", anything))
+    return Accept(json, stream, weights.get("text/event-stream", False))
+
+
+def is_json(content_type: str | None) -> bool:
+    """Whether a body of this type may be read: JSON in UTF-8, or of no named type."""
+    if content_type is None:
+        return True
+    media, *params = (part.strip().lower() for part in content_type.split(";"))
+    charsets = [param.partition("=")[2].strip().strip('"') for param in params if param.startswith("charset")]
+    return media == "application/json" and all(charset in ("utf-8", "utf8") for charset in charsets)
+
+
+def decode(value: str) -> str | None:
+    """A header's value, with `=?base64?…?=` undone. None where the base64 is not canonical or not UTF-8."""
+    found = _ENCODED.fullmatch(value)
+    if found is None:
+        return value
+    try:
+        data = base64.b64decode(found[1], validate=True)
+        text = data.decode()
+    except (binascii.Error, ValueError):
+        return None
+    return text if base64.b64encode(data).decode() == found[1] else None
+
+
+def doubled_header(headers: Headers) -> Fault | None:
+    """Rung 1 of 2026-07-28."""
+    if (name := headers.doubled(*_ROUTING)) is not None:
+        return Fault(HEADER_MISMATCH, f"the header {name} stands more than once")
+    return None
+
+
+def check_meta(meta: Any) -> Fault | None:
+    """Rung 2: the members of `_meta` that each request carries."""
+    if not isinstance(meta, dict):
+        return Fault(
+            jsonrpc.INVALID_PARAMS,
+            f"params._meta must be an object with {VERSION_KEY} and {CAPABILITIES_KEY}",
+        )
+    if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]:
+        return Fault(jsonrpc.INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}")
+    if not isinstance(meta[VERSION_KEY], str) or not isinstance(meta[CAPABILITIES_KEY], dict):
+        return Fault(jsonrpc.INVALID_PARAMS, f"{VERSION_KEY} must be a string, {CAPABILITIES_KEY} an object")
+    return None
+
+
+def check_agreement(
+    headers: Headers, meta: dict[str, Any], method: str, row: Row | None, params: dict[str, msgspec.Raw]
+) -> Fault | None:
+    """Rung 3: headers repeat the body; rung 4: the revision is one of ours."""
+    if headers.get(VERSION) != meta[VERSION_KEY]:
+        return _mismatch("MCP-Protocol-Version", f"_meta {VERSION_KEY}")
+    if headers.get(METHOD) != method:
+        return _mismatch("Mcp-Method", "method")
+    if row is not None and row.named_by is not None and row.named_by in params:
+        name = headers.get(NAME)
+        if name is None or decode(name) != _text(params[row.named_by]):
+            return _mismatch("Mcp-Name", f"params.{row.named_by}")
+    if meta[VERSION_KEY] != MODERN:
+        return unsupported(meta[VERSION_KEY])
+    return None
+
+
+def _mismatch(header: str, member: str) -> Fault:
+    return Fault(HEADER_MISMATCH, f"the header {header} must repeat the body's {member}")
+
+
+def _text(raw: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return None

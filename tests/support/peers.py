@@ -1,0 +1,68 @@
+"""Far ends that misbehave on purpose, over any Trio stream: slow, silent, cut, byte by byte."""
+
+import socket as stdlib_socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import trio
+
+
+@asynccontextmanager
+async def dial(address: tuple[str, int]) -> AsyncIterator[trio.SocketStream]:
+    """A plain connection to (host, port)."""
+    stream = await trio.open_tcp_stream(*address)
+    async with stream:
+        yield stream
+
+
+@asynccontextmanager
+async def stalled(
+    address: tuple[str, int], data: bytes, window: int = 4096
+) -> AsyncIterator[trio.SocketStream]:
+    """A client that asks and then never reads, with as small a receive window as the kernel allows."""
+    socket = trio.socket.socket()
+    socket.setsockopt(stdlib_socket.SOL_SOCKET, stdlib_socket.SO_RCVBUF, window)
+    await socket.connect(address)
+    stream = trio.SocketStream(socket)
+    async with stream:
+        await stream.send_all(data)
+        yield stream
+
+
+async def read_all(stream: trio.abc.ReceiveStream, seconds: float = 5) -> bytes:
+    """Everything until the far end closes or resets; TooSlowError when it does neither in time."""
+    received = bytearray()
+    with trio.fail_after(seconds):
+        try:
+            while data := await stream.receive_some(65_536):
+                received += data
+        except trio.BrokenResourceError:
+            pass
+    return bytes(received)
+
+
+async def read_until(stream: trio.abc.ReceiveStream, mark: bytes, seconds: float = 5) -> bytes:
+    """Everything up to and with `mark`, and whatever came in the same read; EOFError if it never comes."""
+    received = bytearray()
+    with trio.fail_after(seconds):
+        while mark not in received:
+            data = await stream.receive_some(65_536)
+            if not data:
+                raise EOFError(bytes(received))
+            received += data
+    return bytes(received)
+
+
+async def exchange(address: tuple[str, int], data: bytes, seconds: float = 5) -> bytes:
+    """Send raw bytes on a new connection and give all that comes back until it is closed."""
+    async with dial(address) as stream:
+        with suppress(trio.BrokenResourceError):
+            await stream.send_all(data)
+        return await read_all(stream, seconds)
+
+
+async def trickle(stream: trio.abc.SendStream, data: bytes, pause_s: float = 0.0) -> None:
+    """Send byte by byte, each in a packet of its own as far as the stream allows."""
+    for place in range(len(data)):
+        await stream.send_all(data[place : place + 1])
+        await trio.sleep(pause_s)

@@ -58,12 +58,21 @@ def next_phase(phase: Phase, type: str) -> Phase:
     return NEXT[phase, kind_of(type)]
 
 
+def advance(phase: str, type: str) -> Phase | Refusal:
+    """The phase after an envelope of this type; bad_envelope (path type) out of its place, conv_ended after END."""
+    here = Phase(phase)
+    after = NEXT.get((here, kind_of(type)))
+    if after is not None:
+        return after
+    if here is Phase.ENDED:
+        return refuse("conv_ended", _EXPECTED[here])
+    return refuse("bad_envelope", _EXPECTED[here], path="type")
+
+
 def type_fault(n: int, type: str) -> Refusal | None:
-    """bad_envelope (path type) for a type out of its place at `n`, in a conversation that has not ended."""
-    phase = phase_at(n)
-    if (phase, kind_of(type)) in NEXT:
-        return None
-    return refuse("bad_envelope", _EXPECTED[phase], path="type")
+    """What `advance` refuses at `n`, in a conversation that has not ended."""
+    after = advance(phase_at(n), type)
+    return after if isinstance(after, Refusal) else None
 
 
 def speaker(n: int, caller: str, called: str) -> str:

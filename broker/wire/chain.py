@@ -1,6 +1,7 @@
 """chain[n], the stored row's text, and the walk over a whole transcript, offline (wire.md, Chain).
 
-1. A transcript proves itself: keys, signatures and prev_sig are all in it. Only a wire's END may need a key from outside.
+1. A transcript proves itself: keys, signatures and prev_sig are all in it. Only a wire's END may need a key
+   from outside.
 2. The walk goes forward and stops at the first broken step, which it names.
 3. What is not signed (accepted_at, chain, n of the row) is compared where it is present and believed nowhere.
 """

@@ -187,7 +187,10 @@ def check_time(statement: Statement, now_s: int, skew_s: int = 300) -> Refusal |
 def build_statement(
     do: str, key: SigningKey, wire: str, ts: int, nonce: str, **members: Any
 ) -> tuple[bytes, Sig]:
-    """The canonical text and its sig. Members given as None are left out. Raises ValueError where it would be refused."""
+    """The canonical text and its sig. Members given as None are left out.
+
+    Raises ValueError where the wire would refuse it.
+    """
     given = {name: value for name, value in members.items() if value is not None}
     text = encode({**given, "do": do, "nonce": nonce, "pk": key.pk, "ts": ts, "wire": wire})
     checked = read_statement(text, do=do)

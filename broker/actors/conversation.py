@@ -18,7 +18,7 @@ from broker.core.conversation import Accepted, Conversation, Due, Hangup, Later,
 from broker.core.machine import Now, mono_of
 from broker.store.port import Append, Deliver, Document, Entry, Put, Store, Unit
 from broker.wire import envelope as envelopes
-from broker.wire.call import Phase, advance
+from broker.wire.call import Phase, next_phase
 from broker.wire.chain import chain_next, row_text
 from broker.wire.envelope import Envelope
 from broker.wire.ids import ConvId, Pk, Sig
@@ -193,7 +193,7 @@ class ConversationActor(Actor[Conversation]):
             code_from=envelope.body["code_from"],
             code_to=envelope.body["code_to"],
             wire=self._keyring.pk,
-            phase="new",
+            phase=Phase.NEW,
             n=-1,
             sig=Sig(""),
             chain=b"",
@@ -210,7 +210,7 @@ class ConversationActor(Actor[Conversation]):
 
     async def _hang_up(self, command: Hangup) -> Ack | Refusal | None:
         state = self.state
-        if state is None or state.phase == "ended":
+        if state is None or state.phase is Phase.ENDED:
             return None
         key = self._keyring.get(state.wire)
         body: dict[str, Any] = {"reason": command.reason}
@@ -261,9 +261,7 @@ class ConversationActor(Actor[Conversation]):
         chain = record.chain.hex()
         puts: tuple[Put, ...] = ()
         if record.type in ("CALL", "PICKUP", "END"):
-            after = advance(state.phase, record.type)
-            assert not isinstance(after, Refusal)  # it was decided before
-            puts = (self._document(state, after, record, None),)
+            puts = (self._document(state, next_phase(state.phase, record.type), record, None),)
         text = row_text(state.conv, record.n, record.sig, chain, canonical)
         refused = await self.commit(
             Unit(
@@ -302,12 +300,12 @@ class ConversationActor(Actor[Conversation]):
         index: list[tuple[str, str | int]] = [("party", state.caller), ("party", state.callee)]
         if answered_at is not None:
             index.append(("pair", pair_name(state.caller, state.callee)))
-        if phase == "ended":
+        if phase is Phase.ENDED:
             index.append(("ended", at))
         else:
             index.append(("open", state.caller))
             index.append(("open", state.callee) if answered_at is not None else ("ringing", state.callee))
-            limit = self._rules.ring_s if phase == "ringing" else self._rules.idle_s
+            limit = self._rules.ring_s if phase is Phase.RINGING else self._rules.idle_s
             due = at + round(limit * 1000) if due is None else due
             index.append(("due", due))
         return Put("conv", state.conv, state.version, msgspec.json.encode(row), tuple(index))
@@ -327,7 +325,7 @@ def taken(state: Conversation, sender: str) -> Refusal:
     """Step 10: the id exists. Its own caller hears how it stands, anyone else only that it is taken."""
     if sender != state.caller:
         return refuse("conv_exists", "this conv was used before; choose a new random one")
-    if state.phase == "ended":
+    if state.phase is Phase.ENDED:
         return core.ended(state)
     return core.conflict(state, 0)
 

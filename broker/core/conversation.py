@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from broker.core.machine import Now
-from broker.wire.call import Phase, advance, in_turn
+from broker.wire.call import Phase, in_turn, next_phase, type_fault
 from broker.wire.chain import chain_next, chain_start
 from broker.wire.envelope import Envelope
 from broker.wire.ids import Pk, Sig
@@ -162,9 +162,9 @@ def decide_due(state: Conversation, now: Now, rules: Rules, ready: float) -> Han
 
     Timers run from the later of the last envelope and the moment the wire was ready (`ready`, monotonic).
     """
-    if state.phase == "ended":
+    if state.phase is Phase.ENDED:
         return None
-    ringing = state.phase == "ringing"
+    ringing = state.phase is Phase.RINGING
     limit = rules.ring_s if ringing else rules.idle_s
     left = max(state.last_mono, ready) + limit - now.mono
     if left <= 0:
@@ -174,9 +174,7 @@ def decide_due(state: Conversation, now: Now, rules: Rules, ready: float) -> Han
 
 def fold(state: Conversation, record: Accepted, limit: int) -> None:
     """Take an accepted record into the state. `limit` is how many spent tokens are worth keeping."""
-    after = advance(state.phase, record.type)
-    assert not isinstance(after, Refusal)  # what is folded was decided before
-    state.phase = after
+    state.phase = next_phase(state.phase, record.type)
     state.n = record.n
     state.sig = record.sig
     state.chain = record.chain
@@ -240,7 +238,7 @@ def window_wait(spent: deque[float], mono: float, rules: Rules) -> int:
 
 def _place(state: Conversation, envelope: Envelope) -> Refusal | None:
     """Steps 11 to 15: ended, conflict, turn, type, prev_sig."""
-    if state.phase == "ended":
+    if state.phase is Phase.ENDED:
         return ended(state)
     if envelope.n != state.n + 1:
         return conflict(state, envelope.n)
@@ -250,9 +248,9 @@ def _place(state: Conversation, envelope: Envelope) -> Refusal | None:
         )
     if envelope.to not in (state.caller, state.callee):
         return refuse("bad_envelope", "to is not the other party", path="to")
-    after = advance(state.phase, envelope.type)
-    if isinstance(after, Refusal):
-        return after
+    fault = type_fault(envelope.n, envelope.type)
+    if fault is not None:
+        return fault
     if envelope.prev_sig != state.sig:
         return refuse(
             "bad_prev_sig",

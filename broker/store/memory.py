@@ -247,15 +247,19 @@ class MemoryStore:
         return None if kept is None else Document(id, kept.version, kept.doc)
 
     async def find(
-        self, kind: str, name: str, value: str, after: int = 0, limit: int = 100
+        self, kind: str, name: str, value: str, after: int = 0, limit: int = 100, *, newest: bool = False
     ) -> list[Document]:
         await self._read()
         found = [
             Document(id, kept.version, kept.doc, kept.marks[name, value])
             for (own_kind, id), kept in self._docs.items()
-            if own_kind == kind and kept.marks.get((name, value), 0) > after
+            if own_kind == kind and (name, value) in kept.marks
         ]
-        return sorted(found, key=lambda document: document.order)[:limit]
+        if newest:
+            found = [document for document in found if not after or document.order < after]
+        else:
+            found = [document for document in found if document.order > after]
+        return sorted(found, key=lambda document: document.order, reverse=newest)[:limit]
 
     async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:
         await self._read()

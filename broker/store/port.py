@@ -200,9 +200,12 @@ class Store(Protocol):
         ...
 
     async def find(
-        self, kind: str, name: str, value: str, after: int = 0, limit: int = 100
+        self, kind: str, name: str, value: str, after: int = 0, limit: int = 100, *, newest: bool = False
     ) -> list[Document]:
-        """Documents with the index row (name, value), in the order in which they got it; order > after."""
+        """Documents with the index row (name, value), in the order in which they got it; order > after.
+
+        With `newest` the other way round: falling, from the last one, or those with order < after if given.
+        """
         ...
 
     async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:

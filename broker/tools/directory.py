@@ -16,7 +16,7 @@ from broker.wire.ids import CODE, CodeParam
 from broker.wire.refusals import Refusal, refuse
 
 Codes = Annotated[
-    list[Annotated[str, Meta(pattern="^[A-Z]{4}$")]] | None,
+    list[Annotated[str, Meta(pattern="^[A-Z]{4}$")]],
     Meta(max_length=64, description="the desks asked about, at most 64; none: all that are online"),
 ]
 
@@ -57,7 +57,7 @@ async def resolve_code(context: Context, code: CodeParam) -> Resolved | Refusal:
 
 
 @tool(face="wire", title="Who is online", read_only=True)
-async def presence(context: Context, codes: Codes = None) -> OnlineDesks:
+async def presence(context: Context, codes: Codes | None = None) -> OnlineDesks:
     """Which desks are online right now: those asked about, or all that are."""
     services = context.services
     desks: dict[str, bool] = {}

@@ -137,8 +137,12 @@ def collect() -> dict[str, Tool]:
 
 
 def _param(name: str, hint: Any, required: bool) -> Param:
-    raw = hint is msgspec.Raw or msgspec.Raw in get_args(hint)
+    raw = _is_raw(hint)
     return Param(name, hint, required, raw, None if raw else msgspec.json.Decoder(hint))
+
+
+def _is_raw(hint: Any) -> bool:
+    return hint is msgspec.Raw or any(_is_raw(part) for part in get_args(hint))
 
 
 def _decode(param: Param, raw: msgspec.Raw) -> Any:

@@ -15,7 +15,7 @@ import msgspec
 from broker.wire.call import in_turn, type_fault
 from broker.wire.canonical import encode, members, read
 from broker.wire.envelope import Envelope, answers_late, bootstrap, read_envelope
-from broker.wire.ids import PK, SIG
+from broker.wire.ids import SIG
 from broker.wire.keys import verify
 from broker.wire.refusals import Refusal
 
@@ -281,18 +281,21 @@ def receipt_time(
 ) -> int | None:
     """When the wire says that it received this row, ms; None: unproven.
 
-    `receipt` is {wire, accepted_at, sig}: the wire's signature over `receipt_text`. It counts only by a known key of
-    the wire, and only where the line's own accepted_at, if it has one, is the same.
+    `receipt` is what the tool answers, {receipt: {do, wire, conv, n, sig, chain, accepted_at}, sig}: the wire's
+    signature over the inner object. It counts only by a known key of the wire, only for exactly this row, and only
+    where the line's own accepted_at, if it has one, is the same.
     """
-    if not isinstance(receipt, Mapping):
+    if not isinstance(receipt, Mapping) or not isinstance(receipt.get("receipt"), Mapping):
         return None
-    wire, at, proof = (receipt.get(name) for name in ("wire", "accepted_at", "sig"))
-    if not isinstance(wire, str) or wire not in wires or PK.fullmatch(wire) is None:
+    said, proof = receipt["receipt"], receipt.get("sig")
+    wire, at = said.get("wire"), said.get("accepted_at")
+    if not isinstance(wire, str) or wire not in wires or not isinstance(proof, str):
         return None
-    if type(at) is not int or told.get("accepted_at", at) != at or not isinstance(proof, str):
+    if type(at) is not int or told.get("accepted_at", at) != at:
         return None
     try:
         text = receipt_text(wire, envelope.conv, envelope.n, sig, chain, at)
+        exact = encode(dict(said)) == text
     except ValueError:
         return None
-    return at if verify(wire, text, proof) else None
+    return at if exact and verify(wire, text, proof) else None

@@ -2,7 +2,7 @@
 
 1. Exactly the members of the table; an unknown or missing one is refused with its path.
 2. Every fault is bad_statement, except a text that is not JSON.
-3. A reader checks the shape alone. Then, in the wire's order: `check_wire`, the replay, `check_sig`, the nonce,
+3. A reader checks the shape alone. Next, in the wire's order: `check_wire`, the replay, the signature, the nonce,
    `check_time`; after them who the key is.
 """
 
@@ -15,7 +15,7 @@ import msgspec
 
 from broker.wire.canonical import encode, parse
 from broker.wire.ids import CODE, MAX_SAFE, NONCE, PK, Sig
-from broker.wire.keys import SigningKey, is_acceptable_pk, verify
+from broker.wire.keys import SigningKey, is_acceptable_pk
 from broker.wire.refusals import Refusal, refuse
 
 FOLLOW_S: Final = 86_400
@@ -154,19 +154,6 @@ def _shape(value: dict[str, Any], forms: dict[str, Form]) -> Refusal | None:
 def check_wire(statement: Statement, wires: Collection[str]) -> Refusal | None:
     """The statement must name one of this wire's keys, so that it can't be used at another wire."""
     return None if statement.wire in wires else _bad("signed for another wire", "wire")
-
-
-def check_sig(statement: Statement, sig: str, *, pk: str | None = None, path: str = "sig") -> Refusal | None:
-    """The signature over the canonical text by the statement's pk, or by `pk` (move_desk's new_sig)."""
-    if verify(statement.pk if pk is None else pk, statement.canonical, sig):
-        return None
-    return refuse(
-        "bad_statement",
-        "the signature does not verify over the canonical text",
-        path=path,
-        canonical=statement.canonical.decode(),
-        sha256=statement.digest.hex(),
-    )
 
 
 def check_time(statement: Statement, now_s: int, skew_s: int = 300) -> Refusal | None:

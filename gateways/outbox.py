@@ -1,0 +1,121 @@
+"""What waits to be sent on one WebSocket connection (wire.md, Streams: a bounded queue a connection).
+
+1. Many put, one writer takes: whole frames, in order. Nothing here ever cuts a frame.
+2. It is bounded. Who can wait does (`wait_room`); beyond the limit the connection is closed as slow (4008).
+3. After the end has been said, nothing more is put: the peer gets a prefix of what it was to get.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from broker.config import Streams
+from gateways import render
+
+TAKE_BYTES: Final = 32_768
+"""What the writer takes at once; with the deadline of a send (10 s) the slowest link that is kept: 3 KB/s."""
+
+
+class Outbox:
+    """What waits to be sent on one connection, as whole frames in order: many put, one writer takes.
+
+    `room`: bytes above which who can wait should (`full`). `limit`: bytes above which the connection is closed
+    as slow. `frame` gives a text payload the form in which the carrier's writer takes it.
+    """
+
+    def __init__(self, room: int, limit: int, frame: Callable[[bytes], bytes] = bytes) -> None:
+        self.closing: render.Close | None = None
+        """How the connection ends once what waits is sent. Set once; text that comes later is dropped."""
+        self.ended = trio.Event()
+        """Set together with `closing`."""
+        self._frame = frame
+        self._room = room
+        self._limit = limit
+        self._waiting: deque[bytes] = deque()
+        self._size = 0
+        self._work: trio.Event | None = None
+        self._lot = trio.lowlevel.ParkingLot()
+
+    @property
+    def size(self) -> int:
+        """Bytes that wait."""
+        return self._size
+
+    @property
+    def full(self) -> bool:
+        """Whether more should wait (`wait_room`)."""
+        return self._size > self._room and self.closing is None
+
+    def put(self, payload: bytes) -> None:
+        """Append one text frame. Never waits: beyond the limit the connection is closed as slow instead."""
+        if self.closing is None:
+            self.put_raw(self._frame(payload))
+            if self._size > self._limit:
+                self.end(render.CLOSE["slow"], at_once=True)
+
+    def put_raw(self, data: bytes) -> None:
+        """Append bytes that are frames already (control frames)."""
+        self._waiting.append(data)
+        self._size += len(data)
+        self._wake()
+
+    def end(self, close: render.Close, *, at_once: bool = False) -> None:
+        """End the connection after what waits, or `at_once` instead of it. The first end stands.
+
+        Either way the peer gets whole frames, a prefix of what was put, then the close.
+        """
+        if self.closing is not None:
+            return
+        if at_once:
+            self._waiting.clear()
+            self._size = 0
+        self.closing = close
+        self.ended.set()
+        self._wake()
+        self._lot.unpark_all()
+
+    async def wait_work(self) -> None:
+        """For the writer: wait until something waits or the end has come. Cancelling loses nothing."""
+        if self._waiting or self.closing is not None:
+            await trio.lowlevel.checkpoint()
+            return
+        self._work = trio.Event()
+        await self._work.wait()
+
+    async def wait_room(self) -> None:
+        """Wait while `full`. Cancelling is safe."""
+        while self.full:
+            await self._lot.park()
+
+    def take(self) -> list[bytes]:
+        """For the writer: the next frames, about TAKE_BYTES and at least one; [] when none waits."""
+        waiting, taken, size = self._waiting, [], 0
+        if self._size <= TAKE_BYTES:
+            taken = list(waiting)
+            waiting.clear()
+            self._size = 0
+        else:
+            while waiting and size < TAKE_BYTES:
+                taken.append(waiting.popleft())
+                size += len(taken[-1])
+            self._size -= size
+        if self._lot and self._size <= self._room // 2:
+            self._lot.unpark_all()
+        return taken
+
+    def _wake(self) -> None:
+        if self._work is not None:
+            self._work.set()
+            self._work = None
+
+
+def open_outbox(settings: Streams, frame: Callable[[bytes], bytes] = bytes) -> Outbox:
+    """An outbox by the settings.
+
+    Events wait above a quarter of `queue_bytes`: the stream's reader has a queue of its own before it. Answers
+    can't wait once they are made: up to eight times the setting, for requests that all ask for much.
+    """
+    size = settings.queue_bytes
+    return Outbox(size // 4, size * 8, frame)

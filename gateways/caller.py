@@ -9,14 +9,16 @@
 import base64
 import binascii
 import ipaddress
+import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
 from broker.app import Caller
 from broker.wire.refusals import Refusal, refuse
 from gateways.listen import Scope
 
+_PROOF: Final = re.compile(r"([A-Za-z0-9_-]+)={0,2}\.([!-~]+)")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -72,13 +74,13 @@ async def identify(
 
 def read_proof(proof: str) -> tuple[bytes, str] | None:
     """The statement's text and its sig, or None where the form is wrong. Padding may be left out."""
-    encoded, dot, sig = proof.rpartition(".")
-    if not dot or not encoded or not sig or not proof.isascii():
+    found = _PROOF.fullmatch(proof)
+    if found is None:
         return None
-    encoded = encoded.rstrip("=")
+    encoded, sig = found.groups()
     try:
-        return base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True), sig
-    except (binascii.Error, ValueError):
+        return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)), sig
+    except binascii.Error:
         return None
 
 

@@ -21,6 +21,7 @@ from broker.wire.refusals import Refusal, refuse
 _WHITE: Final = b" \t\n\r"
 _DIGITS: Final = bytes.maketrans(b"123456789,[-", b"000000000:::")
 _LONG: Final = b":" + b"0" * 16
+_LONG_NUMBER: Final = re.compile(rb"(?:^|[:,\[])-?([0-9]{16,})")
 _ASTRAL: Final = re.compile(rb"[\xf0-\xf4]")
 _BMP_TOP: Final = re.compile(rb"[\xee\xef]")
 
@@ -140,11 +141,18 @@ def quick(data: bytes, most: int = MAX_DEPTH) -> tuple[Any, bytes] | None:
     text = _sorted(value)
     if text != data and len(text.translate(None, _WHITE)) != len(data.translate(None, _WHITE)):
         return None
-    if _LONG in b":" + text.translate(_DIGITS) or too_deep(text, most):
+    if _LONG in b":" + text.translate(_DIGITS) and _beyond(text):
+        return None
+    if too_deep(text, most):
         return None
     if not text.isascii() and _ASTRAL.search(text) and _BMP_TOP.search(text):
         return None
     return value, text
+
+
+def _beyond(text: bytes) -> bool:
+    """Whether a number beyond ±(2^53−1) may stand in a canonical text (digits in a string may look like one)."""
+    return any(len(digits) > 16 or int(digits) > MAX_SAFE for digits in _LONG_NUMBER.findall(text))
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

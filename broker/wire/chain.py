@@ -15,6 +15,7 @@ import msgspec
 from broker.wire.call import in_turn, type_fault
 from broker.wire.canonical import encode, members, read
 from broker.wire.envelope import Envelope, answers_late, bootstrap, read_envelope
+from broker.wire.grammar import shown
 from broker.wire.ids import SIG
 from broker.wire.keys import verify
 from broker.wire.refusals import Refusal
@@ -81,7 +82,7 @@ class Warned(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What a walk found. `rows`: how many hold, from the first; the rest describes these.
 
-    `ended`: the END's reason ("" where it gives none), None while the conversation is open. `chain`: hex, of the
+    `ended`: the END's reason, fit to be shown ("" where it gives none); None while it is open. `chain`: hex, of the
     last row that holds. `received`: for each row the ms at which the wire's receipt says it was received, or None:
     unproven.
     """
@@ -212,7 +213,7 @@ class _Walk:
         self.due += 1
         if envelope.type == "END":
             reason = envelope.body.get("reason")
-            self.ended = reason if isinstance(reason, str) else ""
+            self.ended = shown(reason) if isinstance(reason, str) else ""
             self.ended_by_wire = by_wire
 
     def judge_parties(self, envelope: Envelope, first: Envelope, wires: Collection[str]) -> bool:

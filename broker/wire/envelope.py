@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from broker.wire.canonical import encode, parse, quick
-from broker.wire.grammar import MAX_DEPTH
+from broker.wire.grammar import MAX_DEPTH, shown
 from broker.wire.ids import CODE, CONV, MAX_SAFE, PK, SIG, TYPE, Sig
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal, refuse
@@ -168,7 +168,7 @@ def _shape(value: Any) -> Refusal | None:
         return refuse("bad_envelope", "an envelope is a JSON object", path="")
     for name in value:
         if name not in _MEMBERS:
-            return refuse("bad_envelope", "no member of an envelope", path=name[:64])
+            return refuse("bad_envelope", "no member of an envelope", path=shown(name))
     for name, (holds, form) in _MEMBERS.items():
         if name not in value:
             return refuse("bad_envelope", "this member is missing", path=name)

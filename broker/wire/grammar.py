@@ -41,8 +41,8 @@ _ROUND: Final = bytes.maketrans(b"[]{}", b"()()")
 _OTHERS: Final = bytes(each for each in range(256) if each not in b"[]{}")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
-_MAX_PATH: Final = 200
-"""Characters of a path that are told; a hostile name may be as long as the frame."""
+MAX_SHOWN: Final = 200
+"""Characters of a hostile text that an answer repeats: a name may be as long as its frame."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -61,6 +61,11 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 _NOT_JSON: Final = Fault("this is not JSON")
+
+
+def shown(text: str) -> str:
+    """A text from outside, fit for an answer or a terminal: cut, and without controls or lone surrogates."""
+    return "".join([each if each.isprintable() else "?" for each in text[:MAX_SHOWN]])
 
 
 def join(at: str, path: str) -> str:
@@ -153,10 +158,9 @@ class _Walk:
             part = level.name if level.names is not None else f"[{level.index}]"
             parts.append(f".{part}" if level.names is not None and parts else part)
             size += len(part)
-            if size > _MAX_PATH:
+            if size > MAX_SHOWN:
                 break
-        # A name may hold lone surrogates, which no answer can carry.
-        return "".join(parts)[:_MAX_PATH].encode("utf-8", "replace").decode()
+        return shown("".join(parts))
 
     def value(self) -> bool:
         """Take a value's beginning and, where it is complete, all that closes after it. False: not JSON."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from broker.wire.canonical import encode, parse
+from broker.wire.grammar import shown
 from broker.wire.ids import CODE, MAX_SAFE, NONCE, PK, Sig
 from broker.wire.keys import SigningKey, is_acceptable_pk
 from broker.wire.refusals import Refusal, refuse
@@ -140,7 +141,7 @@ def read_statement(raw: bytes, *, do: str | Collection[str] | None = None) -> St
 def _shape(value: dict[str, Any], forms: dict[str, Form]) -> Refusal | None:
     for name in value:
         if name != "do" and name not in forms:
-            return _bad("no member of this statement", name[:64])
+            return _bad("no member of this statement", shown(name))
     for name, form in forms.items():
         if name not in value:
             if form.optional:

@@ -8,7 +8,6 @@
 """
 
 from collections import deque
-from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
@@ -67,7 +66,7 @@ class Call:
         self._heard = trio.lowlevel.ParkingLot()
         self._lock = trio.Lock()
         self._pending: _Pending | None = None
-        self._wanted = -1
+        self._stale = False
         self._mending = False
 
     @property
@@ -106,14 +105,15 @@ class Call:
         await trio.lowlevel.checkpoint()
         return self._inbox.popleft()
 
-    async def __aiter__(self) -> AsyncIterator[Envelope]:
+    def __aiter__(self) -> "Call":
         """The other party's envelopes until the call ends; the END itself is `ended`."""
-        while True:
-            try:
-                envelope = await self.receive()
-            except CallEnded:
-                return
-            yield envelope
+        return self
+
+    async def __anext__(self) -> Envelope:
+        try:
+            return await self.receive()
+        except CallEnded:
+            raise StopAsyncIteration from None
 
     async def wait_picked_up(self) -> Envelope:
         """The PICKUP. Raises CallEnded when the ring ends without one (no_answer, declined, …)."""
@@ -174,17 +174,18 @@ class Call:
             pending.scope.cancel()
         return row
 
-    def want(self, n: int) -> bool:
-        """Note that row n exists and is not here. Whether a new task must run `mend`."""
-        self._wanted = max(self._wanted, n)
+    def want(self) -> bool:
+        """Note that rows may be missing here. Whether a new task must run `mend`."""
+        self._stale = True
         begin, self._mending = not self._mending, True
         return begin
 
     async def mend(self) -> None:
-        """Read what is missing until all that is known to exist is here."""
+        """Read what is missing, until nothing new comes and nobody has asked again."""
         try:
-            await self.resync()
-            while self.transcript.next_n <= self._wanted and self.ended is None:
+            before = -1
+            while before < self.transcript.next_n or self._stale:
+                before, self._stale = self.transcript.next_n, False
                 await self.resync()
         finally:
             self._mending = False

@@ -54,14 +54,31 @@ async def connect(
     pk = await find_wire(url, wire, known_wires=known_wires, ssl_context=ssl_context)
     signer = Signer(signing, pk, clock or WireClock())
     link = make_link(url, signer, after=after, ssl_context=ssl_context, backoff=backoff)
+    scope = trio.CancelScope()
     try:
         async with trio.open_nursery() as nursery:
             desk = Desk(link, nursery)
-            await nursery.start(link.run, desk)
-            yield desk
-            nursery.cancel_scope.cancel()
+            await nursery.start(_keep, link, desk, scope)
+            # From here the link outlives a cancelled block, so that its calls can be hung up; `Call.hang_up`
+            # bounds that, and the scope is cancelled in any case.
+            scope.shield = True
+            try:
+                yield desk
+            finally:
+                scope.cancel()
+                nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         raise collapse(group) from None
+
+
+async def _keep(
+    link: Link,
+    desk: Desk,
+    scope: trio.CancelScope,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    with scope:
+        await link.run(desk, task_status=task_status)
 
 
 def make_link(

@@ -152,22 +152,23 @@ class Desk:
             await call.hang_up()
             self._retire(call)
 
-    async def rings(self) -> AsyncIterator[Ring]:
-        """Inbound calls as they come; those that ended before anybody looked are left out.
+    def rings(self) -> "Rings":
+        """Inbound calls as they come, for ever: `async for ring in desk.rings()`. See `next_ring`."""
+        return Rings(self)
 
-        Rings that nobody has answered yet and that came before this connection are found first. Several loops
-        may run: each ring goes to one of them. Leaving the loop loses nothing.
+    async def next_ring(self) -> Ring:
+        """The next inbound call that waits for an answer; one that ended before anybody looked is left out.
+
+        Rings that came before this connection and are still unanswered are found first. Several tasks may wait:
+        each ring goes to one of them. Cancelling loses nothing.
         """
         if not self._searched:
             self._searched = True
             self._nursery.start_soon(self._find_rings)
-        while True:
-            while not self._rings:
-                await self._bell.park()
-            await trio.lowlevel.checkpoint()
-            if self._rings:
-                _, ring = self._rings.popitem(last=False)
-                yield ring
+        while not self._rings:
+            await self._bell.park()
+        await trio.lowlevel.checkpoint()
+        return self._rings.popitem(last=False)[1] if self._rings else await self.next_ring()
 
     async def join(self, conv: str) -> Call:
         """An open conversation of this key, read and checked from its start: for a dealer that was restarted.
@@ -186,7 +187,7 @@ class Desk:
         call.peer = Pk(first.to if first.sender == self.pk else first.sender)
         if call.ended is None:
             self._calls[conv] = call
-            self._mend(call, call.transcript.next_n)
+            self._mend(call)  # for what came between the reading and now
         return call
 
     @asynccontextmanager
@@ -219,7 +220,7 @@ class Desk:
     def gap(self, reason: str) -> None:
         """Deliver (link.py): events are missing, so open calls are read again and rings are looked for."""
         for call in self._calls.values():
-            self._mend(call, call.transcript.next_n - 1)
+            self._mend(call)
         if self._searched:
             self._nursery.start_soon(self._find_rings)
 
@@ -230,7 +231,7 @@ class Desk:
                 self._ring(event)
             return  # else: over, or a conversation that another process of this key holds
         if event.n > call.transcript.next_n:
-            self._mend(call, event.n)
+            self._mend(call)
             return
         call.hear(bytes(event.envelope), event.sig, event.chain, event.accepted_at)
         if call.ended is not None:
@@ -267,8 +268,8 @@ class Desk:
         except (KeyError, TypeError):
             raise WireFault("the answer to list_convs can't be read") from None
 
-    def _mend(self, call: Call, n: int) -> None:
-        if call.want(n):
+    def _mend(self, call: Call) -> None:
+        if call.want():
             self._nursery.start_soon(self._mend_call, call)
 
     async def _mend_call(self, call: Call) -> None:
@@ -291,6 +292,19 @@ class Desk:
         if self.code is None:
             raise Refused(refuse("unknown_desk", "open a desk before dialling"))
         return self.code
+
+
+class Rings:
+    """An iterator that can be left at any time."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def __aiter__(self) -> "Rings":
+        return self
+
+    async def __anext__(self) -> Ring:
+        return await self._desk.next_ring()
 
 
 def read_object(answer: bytes) -> dict[str, Any]:

@@ -187,7 +187,7 @@ class Socket:
                 if (slot := self._slots.get(id)) is not None:
                     slot.put(read_answer(response))
             case jsonrpc.Response(id=None) as response:
-                raise WireFault(f"the wire could not read a frame of ours: {read_answer(response)}")
+                raise WireFault(f"the wire could not read a frame of ours: {response.error!r}")
             case other:
                 raise WireFault(
                     f"the wire sent what is no answer and no notification: {type(other).__name__}"

@@ -27,7 +27,7 @@ def verify_file(path: Path, wires: Collection[str] = ()) -> Verdict:
 
 
 def _lines(file: Any) -> Iterator[bytes]:
-    """Lines one by one. An endless one is cut, so that it breaks where it stands instead of filling memory."""
+    """Lines one by one. An endless one is cut: it breaks where it stands instead of filling memory."""
     while line := file.readline(MAX_LINE):
         yield line
 

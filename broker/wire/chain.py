@@ -117,7 +117,9 @@ class _Break(Exception):
         self.message = message
 
 
-_TOLD: Final = ("n", "conv", "chain", "accepted_at", "receipt")
+_COMPARED: Final = ("n", "conv", "chain", "accepted_at", "canonical", "receipt")
+_PASSED_OVER: Final = frozenset({"resubmitted", "replayed", "cursor", "own"})
+"""What the wire may say beside a row, and nothing here can prove."""
 
 
 def verify_transcript(
@@ -125,9 +127,10 @@ def verify_transcript(
 ) -> Verdict:
     """Walk a transcript: an export's JSON Lines, or the rows of read_conv.
 
-    A line has `envelope` and `sig`; n, conv, chain, accepted_at and receipt are compared where present. Empty lines
-    are passed over. `wire_pks`: keys of wires that the caller trusts, for the wire's END and for receipts; what
-    CALL's body.wire names counts too. Never raises for what a transcript holds.
+    A line has `envelope` and `sig`; n, conv, chain, accepted_at, canonical and receipt are compared where present, any
+    other member that no export has breaks it. Empty lines are passed over. `wire_pks`: keys of wires that the caller
+    trusts, for the wire's END and for receipts; what CALL's body.wire names counts too. Never raises for what a
+    transcript holds.
     """
     walk = _Walk(frozenset(wire_pks))
     for number, line in enumerate(lines, 1):
@@ -144,26 +147,7 @@ def verify_transcript(
 
 def _read_row(line: bytes | str | Mapping[str, Any]) -> _Row:
     """The line's members. Breaks with the code of what it can't read."""
-    if isinstance(line, Mapping):
-        try:
-            raw = encode(line.get("envelope"))
-        except ValueError as error:
-            raise _Break("bad_envelope", str(error)) from error
-        told = {name: line[name] for name in (*_TOLD, "sig") if name in line}
-    else:
-        found = members(line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line)
-        if isinstance(found, Refusal):
-            raise _Break(found.code, found.message)
-        if "envelope" not in found:
-            raise _Break("bad_envelope", "the line has no envelope")
-        raw = bytes(found["envelope"])
-        told = {}
-        for name in (*_TOLD, "sig"):
-            if name in found:
-                value = read(bytes(found[name]), code="bad_request", at=name)
-                if isinstance(value, Refusal):
-                    raise _Break(value.code, value.message)
-                told[name] = value
+    raw, told = _told_of(line) if isinstance(line, Mapping) else _told_in(line)
     envelope = read_envelope(raw)
     if isinstance(envelope, Refusal):
         path = envelope.detail.get("path")
@@ -172,6 +156,40 @@ def _read_row(line: bytes | str | Mapping[str, Any]) -> _Row:
     if not isinstance(sig, str) or SIG.fullmatch(sig) is None:
         raise _Break("bad_signature", "sig is not 128 lowercase hex characters")
     return _Row(envelope, sig, told)
+
+
+def _told_in(line: bytes | str) -> tuple[bytes, dict[str, Any]]:
+    """The envelope's text and the other members of a line of JSON."""
+    found = members(line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line)
+    if isinstance(found, Refusal):
+        raise _Break(found.code, found.message)
+    told: dict[str, Any] = {}
+    for name in _known(found):
+        value = read(bytes(found[name]), code="bad_request", at=name)
+        if isinstance(value, Refusal):
+            raise _Break(value.code, value.message)
+        told[name] = value
+    return bytes(found["envelope"]), told
+
+
+def _told_of(row: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    """The same of a row that was read elsewhere."""
+    told = {name: row[name] for name in _known(row)}
+    try:
+        return encode(row["envelope"]), told
+    except ValueError as error:
+        raise _Break("bad_envelope", str(error)) from error
+
+
+def _known(row: Mapping[str, Any]) -> list[str]:
+    """The members to compare; breaks where the envelope is missing or a member is none of an export's."""
+    if "envelope" not in row:
+        raise _Break("bad_envelope", "the line has no envelope")
+    told = [name for name in row if name != "envelope" and name not in _PASSED_OVER]
+    for name in told:
+        if name != "sig" and name not in _COMPARED:
+            raise _Break("bad_request", f"{shown(str(name))}: no member of an export")
+    return told
 
 
 class _Walk:
@@ -242,6 +260,8 @@ class _Walk:
             raise _Break("bad_request", "the line's conv is not the envelope's")
         if "chain" in told and told["chain"] != chain.hex():
             raise _Break("bad_chain", "chain is not the hash of this transcript")
+        if "canonical" in told and told["canonical"] != row.envelope.canonical.decode():
+            raise _Break("bad_envelope", "the line's canonical text is not the envelope's")
         if "accepted_at" in told and (type(told["accepted_at"]) is not int or told["accepted_at"] < 0):
             raise _Break("bad_request", "accepted_at is not in Unix milliseconds")
 

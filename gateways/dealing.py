@@ -109,7 +109,8 @@ class _Door:
                 with trio.move_on_after(TURN_AWAY_S):
                     await turn_away(stream)
             elif (connection := await self._open(stream, peer)) is not None:
-                tune(transport, self._broker.settings.streams.dead_s)
+                if isinstance(transport, trio.SocketStream):
+                    tune(transport, self._broker.settings.streams.dead_s)
                 self.live.add(connection)
                 await connection.run()
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):

@@ -218,6 +218,7 @@ async def open_broker(
     async with trio.open_nursery() as nursery:
         house = House(nursery, idle_s=settings.actors.idle_s)
         timers = Timers(store, house, clock)
+        hub = Hub(store, settings.streams, clock)
         broker: Broker
         services = Services(
             store=store,
@@ -225,7 +226,7 @@ async def open_broker(
             settings=settings,
             keyring=keyring,
             house=house,
-            hub=Hub(store, settings.streams, clock),
+            hub=hub,
             presence=Presence(settings.presence, clock),
             guard=Guard(limits, clock),
             verifier=Verifier(settings.actors.signatures_per_tick),
@@ -243,6 +244,7 @@ async def open_broker(
             yield broker
         finally:
             nursery.cancel_scope.cancel()
+            store.watch(None)
 
 
 def _add_actors(

@@ -13,7 +13,7 @@ import msgspec
 from broker.core.machine import Now
 from broker.wire.call import Phase, in_turn, next_phase, type_fault
 from broker.wire.chain import chain_next, chain_start
-from broker.wire.envelope import Envelope
+from broker.wire.envelope import Envelope, bootstrap
 from broker.wire.ids import Pk, Sig
 from broker.wire.refusals import Refusal, refuse
 
@@ -111,7 +111,9 @@ class Later(msgspec.Struct, frozen=True):
 
 
 def decide_call(envelope: Envelope, sig: Sig, now: Now, rules: Rules) -> Accepted | Refusal:
-    """A CALL on an id that nobody used: steps 16 and 17 for it. Its chain is chain[0]."""
+    """A CALL on an id that nobody used: steps 15 and 16 for it. Its chain is chain[0]."""
+    if envelope.prev_sig != bootstrap(envelope.conv):
+        return refuse("bad_prev_sig", 'a CALL\'s prev_sig is hex of sha256("cdp:" + conv)', due=bootstrap(envelope.conv))
     skew = clock_skew(envelope.ts, now, rules)
     if skew is not None:
         return skew

@@ -206,7 +206,7 @@ class MemoryStore:
         stream.newest += 1
         stream.events[stream.newest] = (letter, append)
         event = self._event(letter, append, stream.newest)
-        assert event is not None, "the append is still there: a Drop comes last"  # noqa: S101
+        assert event is not None, "the append is still there: a Drop comes last"
         return event
 
     def _event(self, letter: Deliver, append: Append | None, position: int) -> Event | None:
@@ -291,8 +291,8 @@ class MemoryStore:
         )
         return list(islice((event for event in read if event is not None), limit))
 
-    def watch(self, listener: Listener) -> None:
-        if self._listener is not None:
+    def watch(self, listener: Listener | None) -> None:
+        if listener is not None and self._listener is not None:
             raise RuntimeError("a store has one listener")
         self._listener = listener
 

@@ -224,8 +224,8 @@ class Store(Protocol):
         """Events with position > after, rising, at most `limit` (start at the oldest kept)."""
         ...
 
-    def watch(self, listener: Listener) -> None:
-        """Have `listener` told of deliveries (law 4). Once per store; the hub uses it."""
+    def watch(self, listener: Listener | None) -> None:
+        """Have `listener` told of deliveries (law 4); None ends it. One at a time: RuntimeError for a second."""
         ...
 
     async def sweep(self, retention: Retention, limit: int = 1000) -> int:

@@ -244,7 +244,9 @@ async def _dry_run(
         due = DueNext(0, chain_start(envelope.conv).hex()) if state is None else None
         if state is not None:
             return [taken(state, envelope.sender if told else ""), *skewed], due
-        return [*await _desk_faults(services, envelope), *skewed], due
+        verdict = core.decide_call(envelope, Sig(""), now, services.rules)
+        faults = [verdict] if isinstance(verdict, Refusal) else []
+        return [*await _desk_faults(services, envelope), *faults], due
     if state is None or not told:
         hidden = services.settings.transcripts == "parties" and state is not None
         return skewed if hidden or services.settings.transcripts == "parties" else [

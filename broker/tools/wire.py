@@ -56,7 +56,10 @@ async def send_call(
         return refuse("suspended", "a desk of this call is suspended by the operators")
     if document is not None:
         return await _conv_taken(services, read)
-    refused = core.clock_skew(read.ts, _now(services), services.rules) or _disk_full(services)
+    verdict = core.decide_call(read, Sig(sig), _now(services), services.rules)
+    if isinstance(verdict, Refusal):
+        return verdict
+    refused = _disk_full(services)
     if refused is not None:
         return refused
     return await _dial(context, read, Sig(sig))

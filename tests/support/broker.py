@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import pytest
 
 from broker.app import Broker, Caller, open_broker
 from broker.clock import Clock, VirtualClock
@@ -186,6 +187,27 @@ async def open_bench(
     store = store if store is not None else MemoryStore()
     clock = clock or VirtualClock(START_MS)
     keyring = Keyring((WireKey(key or SigningKey.generate(), START_MS),))
-    settings = settings or Settings(store=msgspec.structs.replace(Settings().store, min_free_bytes=0))
-    async with open_broker(settings, store, clock, keyring) as broker:
+    async with open_broker(settings or Settings(), store, clock, keyring) as broker:
         yield Bench(broker, store, clock)
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    """A broker on a memory store; a test that waits takes `autojump_clock` too."""
+    async with open_bench() as bench:
+        yield bench
+
+
+def tuned(**sections: dict[str, Any]) -> Settings:
+    """The default settings with some fields changed: tuned(limits={"rings": 2}, transcripts="parties")."""
+    settings = Settings()
+    changed = {
+        name: msgspec.structs.replace(getattr(settings, name), **value) if isinstance(value, dict) else value
+        for name, value in sections.items()
+    }
+    return msgspec.structs.replace(settings, **changed)
+
+
+def code(answer: Any) -> str:
+    """The refusal's code, or "accepted"."""
+    return answer.code if isinstance(answer, Refusal) else "accepted"

@@ -1,0 +1,192 @@
+"""Settings from a TOML file, the environment and the command line, in that order of rising weight.
+
+1. An unknown key is an error that names it and what it may have meant: a mistyped limit must not go unnoticed.
+2. The environment's names are TURRET_<SECTION>_<FIELD> (TURRET_LIMITS_RINGS) and TURRET_<OPTION> (TURRET_BIND).
+3. A bind that others can reach needs TLS or a named proxy, and a chosen transcript mode (wire.md, transcripts).
+"""
+
+import difflib
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from broker.config import Settings
+
+PREFIX: Final = "TURRET_"
+CLIENT_NAMES: Final = frozenset({"TURRET_URL", "TURRET_KEY", "TURRET_WIRE", "TURRET_JSON", "TURRET_CONFIG"})
+"""Names of the environment that are the client commands' own."""
+
+
+class ConfigError(Exception):
+    """A setting that can't be used; the message is one line for a person."""
+
+
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a broker lives and listens (`[serve]` in the file)."""
+
+    data: str = "turret-data"
+    """The directory of the store and the wire's key."""
+    bind: str = "127.0.0.1:8766"
+    """The public port, host:port; port 0 lets the kernel choose."""
+    dealing_bind: str = "127.0.0.1:8767"
+    """The dealing port for fast bots, host:port."""
+    tls_cert: str | None = None
+    """A PEM file with the certificate chain."""
+    tls_key: str | None = None
+    """A PEM file with its private key."""
+    behind_proxy: tuple[str, ...] = ()
+    """Addresses or networks of proxies whose X-Forwarded-For is believed."""
+    public_url: str | None = None
+    """Where clients find the public port, https://host[:port]."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of web pages that may call, beside the broker's own."""
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """All that `turret serve` needs to know."""
+
+    serve: ServeOptions = ServeOptions()
+    settings: Settings = Settings()
+    transcripts_chosen: bool = False
+    """Whether `transcripts` was set anywhere, or is the default."""
+
+
+def load(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any] | None = None
+) -> Configuration:
+    """Read a configuration. `flags`: ServeOptions fields and `transcripts`; None values are not given.
+
+    Raises ConfigError with one line: the file can't be read, a key is unknown, a value is of the wrong kind.
+    """
+    tree = _from_file(file) if file is not None else {}
+    _merge(tree, _from_environment(environment))
+    for name, value in (flags or {}).items():
+        if value is not None and value != ():
+            if name == "transcripts":
+                tree["transcripts"] = value
+            else:
+                tree.setdefault("serve", {})[name] = value
+    chosen = "transcripts" in tree
+    serve = tree.pop("serve", {})
+    _known(tree, Settings, "")
+    _known(serve, ServeOptions, "serve")
+    try:
+        configuration = Configuration(
+            serve=msgspec.convert(serve, ServeOptions, strict=False),
+            settings=msgspec.convert(tree, Settings, strict=False),
+            transcripts_chosen=chosen,
+        )
+    except msgspec.ValidationError as error:
+        raise ConfigError(str(error)) from None
+    check(configuration)
+    return configuration
+
+
+def check(configuration: Configuration) -> None:
+    """Refuse what would be open by mistake. Raises ConfigError with the line that says how."""
+    serve = configuration.serve
+    if (serve.tls_cert is None) != (serve.tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key go together")
+    for bind in (serve.bind, serve.dealing_bind):
+        host, _ = split_bind(bind)
+        if is_loopback(host):
+            continue
+        if serve.tls_cert is None and not (serve.behind_proxy and serve.public_url):
+            raise ConfigError(
+                f"{bind} can be reached from outside: give --tls-cert and --tls-key, or --behind-proxy ADDR "
+                "with --public-url https://…"
+            )
+        if not configuration.transcripts_chosen:
+            raise ConfigError(
+                f"{bind} can be reached from outside: choose --transcripts parties (only the parties read a "
+                "transcript) or --transcripts open (whoever has a conversation's id reads it)"
+            )
+
+
+def split_bind(bind: str) -> tuple[str, int]:
+    """Host and port of `host:port` or `[v6]:port`. Raises ConfigError."""
+    host, colon, port = bind.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"{bind!r} is not host:port, such as 127.0.0.1:8766")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host to bind to can be reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """TURRET_* as a tree; lists are comma-separated. An unknown name is an error, as in the file."""
+    tree: dict[str, Any] = {}
+    places = _places()
+    for name, text in environment.items():
+        if not name.startswith(PREFIX) or name in CLIENT_NAMES:
+            continue
+        place = places.get(name)
+        if place is None:
+            raise ConfigError(f"{name} is no setting{_meant(name, places)}")
+        section, field, many = place
+        value: Any = [part.strip() for part in text.split(",") if part.strip()] if many else text
+        (tree.setdefault(section, {}) if section else tree)[field] = value
+    return tree
+
+
+def _places() -> dict[str, tuple[str, str, bool]]:
+    """Environment name → section ("" for the top), field, whether it is a list."""
+    places = {"TURRET_TRANSCRIPTS": ("", "transcripts", False)}
+    for field in msgspec.structs.fields(ServeOptions):
+        places[f"{PREFIX}{field.name.upper()}"] = ("serve", field.name, _is_list(field.type))
+    for section in msgspec.structs.fields(Settings):
+        if isinstance(section.type, type) and issubclass(section.type, msgspec.Struct):
+            for field in msgspec.structs.fields(section.type):
+                name = f"{PREFIX}{section.name.upper()}_{field.name.upper()}"
+                places[name] = (section.name, field.name, _is_list(field.type))
+    return places
+
+
+def _is_list(hint: Any) -> bool:
+    return str(hint).startswith("tuple")
+
+
+def _known(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> None:
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    for name, value in tree.items():
+        path = f"{where}.{name}" if where else name
+        if name not in fields:
+            raise ConfigError(f"{path} is no setting{_meant(name, fields)}")
+        inner = fields[name]
+        if isinstance(value, Mapping) and isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            _known(value, inner, path)
+
+
+def _meant(name: str, known: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _merge(tree: dict[str, Any], over: Mapping[str, Any]) -> None:
+    for name, value in over.items():
+        if isinstance(value, Mapping) and isinstance(tree.get(name), dict):
+            _merge(tree[name], value)
+        else:
+            tree[name] = value

@@ -1,0 +1,105 @@
+"""The wire's keys on disk: DATA/wire.key, one line a key, the present one last (wire.md, Keys).
+
+1. Mode 0600; made at the first start, never again: missing beside a store that has rows, serve refuses to start.
+2. The store remembers which keys it was served with, so that another store's wire.key is found out.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from broker.store.port import Put, Store, Unit
+from broker.wire.keyring import Keyring, WireKey
+from broker.wire.keys import SigningKey
+
+FILE: Final = "wire.key"
+
+
+class WireKeyError(Exception):
+    """The wire's key can't be used; the message is one line for a person."""
+
+
+class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    seed: str
+    since: int
+    until: int | None = None
+
+
+class _Known(msgspec.Struct, frozen=True):
+    pks: tuple[str, ...]
+
+
+async def open_keyring(directory: Path, store: Store, now_ms: int) -> Keyring:
+    """The wire's keys for an open store; makes the first one for a store that was never served.
+
+    Raises WireKeyError: the file is missing beside a store with rows, open to others, or another store's.
+    """
+    path = directory / FILE
+    document = await store.get("wire", "keys")
+    known = msgspec.json.decode(document.doc, type=_Known).pks if document is not None else ()
+    if not path.exists():
+        if known:
+            raise WireKeyError(
+                f"{path} is missing, and the store was served with it: restore it from a backup"
+            )
+        _write(path, [_Line(SigningKey.generate().seed, now_ms)])
+    keyring = Keyring(
+        tuple(WireKey(SigningKey.from_seed(line.seed), line.since, line.until) for line in _read(path))
+    )
+    pks = tuple(row["pk"] for row in keyring.listing())
+    if not set(known) <= set(pks):
+        raise WireKeyError(f"{path} lacks a key that this store was served with: it belongs to another store")
+    if pks != known:
+        doc = msgspec.json.encode(_Known(pks))
+        await store.commit(Unit(puts=(Put("wire", "keys", document.version if document else 0, doc),)))
+    return keyring
+
+
+def rotate(directory: Path, now_ms: int) -> str:
+    """Add a new key to a stopped broker's wire.key; the old one signs on in its conversations. Returns the new pk.
+
+    Raises WireKeyError where there is no usable file.
+    """
+    path = directory / FILE
+    lines = _read(path)
+    lines[-1] = msgspec.structs.replace(lines[-1], until=now_ms)
+    key = SigningKey.generate()
+    _write(path, [*lines, _Line(key.seed, now_ms)])
+    return key.pk
+
+
+def _read(path: Path) -> list[_Line]:
+    try:
+        if path.stat().st_mode & 0o077:
+            raise WireKeyError(f"{path} is open to others: chmod 600 {path}")
+        lines = [
+            msgspec.json.decode(line, type=_Line) for line in path.read_bytes().splitlines() if line.strip()
+        ]
+    except OSError as error:
+        raise WireKeyError(f"{path}: {error.strerror}") from None
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        raise WireKeyError(f"{path} is not a wire.key") from None
+    if not lines or any(len(line.seed) != 64 for line in lines):
+        raise WireKeyError(f"{path} is not a wire.key")
+    return lines
+
+
+def _write(path: Path, lines: list[_Line]) -> None:
+    """Whole or not at all: written aside, synced, then renamed."""
+    aside = path.with_suffix(".new")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise WireKeyError(f"{path}: {error.strerror}") from None

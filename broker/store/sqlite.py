@@ -1,0 +1,247 @@
+"""The embedded adapter of the store's port: SQLite in WAL mode, one writer with group commit.
+
+1. Nothing is acknowledged before COMMIT has returned with synchronous=FULL.
+2. What waits while a commit runs is committed together by the next; one callback wakes all of it.
+3. Reads have a connection of their own and run on the loop: a row costs a few µs, a hop to a thread 55 to 150.
+
+Rows are staged on the loop and only COMMIT goes to the thread: each statement there would have to win the
+interpreter back from a busy loop. A virtual clock takes a task that waits for a thread for an idle one and jumps;
+tests on it pass hop="inline".
+"""
+
+import logging
+import os
+import secrets
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal, ParamSpec, TypeVar
+
+import msgspec
+import outcome
+import trio
+
+from broker.store import sqlite_file
+from broker.store.port import (
+    Document,
+    Entry,
+    Event,
+    Head,
+    Listener,
+    Remembered,
+    Retention,
+    Unavailable,
+    Unit,
+)
+from broker.store.sqlite_hand import Hand
+from broker.store.sqlite_reader import Reader
+from broker.store.sqlite_writer import Outcome, Result, Sweep, Touch, Work, Writer
+
+BATCH: Final = 256
+"""Units committed together at most: staging them takes the loop 3 ms, and more together gains little."""
+CLOSE_S: Final = 30.0
+"""Seconds that closing waits for the writer; a disk that takes longer is wedged."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class _Letter(msgspec.Struct):
+    """A work and the task that waits for it; None once that was cancelled."""
+
+    work: Work
+    task: trio.lowlevel.Task | None
+
+
+class SqliteStore:
+    """A store in one directory. See broker.store.port.Store for the contract."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        hop: Literal["thread", "inline"] = "thread",
+        token: Callable[[], str] = lambda: secrets.token_hex(8),
+    ) -> None:
+        """Open the store in `directory`, making both where there is none (modes 0600 and 0700).
+
+        `token` makes a stream's epoch. Takes milliseconds however much is stored. Raises InUse, NotAStore,
+        SchemaTooNew, OSError, sqlite3.Error; nothing stays open then.
+        """
+        self._directory = directory
+        self._lock = sqlite_file.lock(directory)
+        try:
+            path = sqlite_file.prepare(directory)
+            self.writer = Writer(sqlite_file.connect(path), token)
+            self._reader = Reader(sqlite_file.connect(path, writer=False))
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._hand = Hand("store") if hop == "thread" else None
+        self._queue: deque[_Letter] = deque()
+        self._pumping = False
+        """Whether a batch is under way or about to be; the writer is then not ours."""
+        self._drained = trio.Event()
+        self._closed = False
+        self._listener: Listener | None = None
+
+    @classmethod
+    async def open(cls, directory: Path, *, hop: Literal["thread", "inline"] = "thread") -> "SqliteStore":
+        """The same as a call of the class, and a checkpoint."""
+        await trio.lowlevel.checkpoint()
+        return cls(directory, hop=hop)
+
+    @property
+    def broken(self) -> str | None:
+        """See the port."""
+        return self.writer.broken
+
+    # ── writing ──
+
+    async def commit(self, unit: Unit) -> None:
+        await self._submit(unit)
+
+    async def sweep(self, retention: Retention, limit: int = 1000) -> int:
+        return await self._submit(Sweep(retention, limit)) or 0
+
+    async def _submit(self, work: Work) -> int | None:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._closed:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            raise Unavailable("the store is closed")
+        letter = _Letter(work, trio.lowlevel.current_task())
+        self._queue.append(letter)
+        if not self._pumping:
+            # Not at once: what other tasks of this tick commit goes into the same batch.
+            self._pumping = True
+            trio.lowlevel.current_trio_token().run_sync_soon(self._pump)
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            letter.task = None  # the unit goes its way
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        answer: int | None = await trio.lowlevel.wait_task_rescheduled(abort)
+        return answer
+
+    def _pump(self) -> None:
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
+        job, at_once = self._prepare([letter.work for letter in batch])
+        if self._hand is None or at_once:
+            self._finish(batch, job())
+        else:
+            self._hand.give(job, partial(self._finish, batch))
+
+    def _prepare(self, works: list[Work]) -> tuple[Callable[[], Result], bool]:
+        """What is left to do for these works, and whether it does not wait for the disk."""
+        if self._hand is None or any(_is_heavy(work) for work in works):
+            return partial(self.writer.run, works), False
+        try:
+            staged = self.writer.stage(works)
+        except Exception as error:
+            return partial(self.writer.run_each, works, error), False
+        return partial(self.writer.complete, staged), not staged.written
+
+    def _finish(self, batch: list[_Letter], result: Result) -> None:
+        if result.told and self._listener is not None:
+            try:
+                self._listener(result.told)
+            except Exception:
+                # What is written is written; an exception here would end the whole run (Trio, run_sync_soon).
+                log.exception("the listener failed")
+        for letter, answer in zip(batch, result.outcomes, strict=True):
+            if letter.task is not None:
+                trio.lowlevel.reschedule(letter.task, _captured(answer))
+        if not self._queue:
+            self._pumping = False
+            if self._closed:
+                self._drained.set()
+        elif self._hand is None:
+            trio.lowlevel.current_trio_token().run_sync_soon(self._pump)
+        else:
+            self._pump()
+
+    def watch(self, listener: Listener) -> None:
+        if self._listener is not None:
+            raise RuntimeError("a store has one listener")
+        self._listener = listener
+
+    # ── reading ──
+
+    async def _read(self, query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        await trio.lowlevel.checkpoint()
+        if self._closed:
+            raise Unavailable("the store is closed")
+        try:
+            return query(*args, **kwargs)
+        except sqlite3.Error as error:
+            raise Unavailable(f"can't read: {error}") from error
+
+    async def entries(self, log: str, after: int = -1, limit: int = 100) -> list[Entry]:
+        return await self._read(self._reader.entries, log, after, limit)
+
+    async def tail(self, log: str, before: int | None = None, limit: int = 100) -> list[Entry]:
+        return await self._read(self._reader.tail, log, before, limit)
+
+    async def get(self, kind: str, id: str) -> Document | None:
+        return await self._read(self._reader.get, kind, id)
+
+    async def find(
+        self, kind: str, name: str, value: str, after: int = 0, limit: int = 100, *, newest: bool = False
+    ) -> list[Document]:
+        return await self._read(self._reader.find, kind, name, value, after, limit, newest)
+
+    async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:
+        return await self._read(self._reader.due, kind, name, upto, limit)
+
+    async def recall(self, scope: str, key: str) -> Remembered | None:
+        return await self._read(self._reader.recall, scope, key)
+
+    async def head(self, stream: str) -> Head:
+        while (head := await self._read(self._reader.head, stream)) is None:
+            await self._submit(Touch(stream))
+        return head
+
+    async def events(self, stream: str, after: int, limit: int = 100) -> list[Event]:
+        return await self._read(self._reader.events, stream, after, limit)
+
+    def free_bytes(self) -> int:
+        space = os.statvfs(self._directory)
+        return space.f_bavail * space.f_frsize
+
+    # ── the end ──
+
+    async def aclose(self) -> None:
+        """Finish what was given to `commit`, move the write-ahead log into the file, close, let the lock go.
+
+        Cancelling does not hurry it; a writer that takes longer than CLOSE_S is left alone with the lock.
+        """
+        if not self._closed:
+            self._closed = True
+            with trio.move_on_after(CLOSE_S, shield=True):
+                if self._pumping:
+                    await self._drained.wait()
+                await self._close()
+        await trio.lowlevel.checkpoint()
+
+    async def _close(self) -> None:
+        self._reader.close()
+        if self._hand is None:
+            self.writer.close()
+        else:
+            closed = trio.Event()
+            self._hand.give(self.writer.close, lambda _: closed.set())
+            self._hand.stop()
+            await closed.wait()
+        os.close(self._lock)
+
+
+def _is_heavy(work: Work) -> bool:
+    """Whether staging it may touch many rows, so that the loop should not wait for it."""
+    return isinstance(work, Sweep) or (isinstance(work, Unit) and work.drop is not None)
+
+
+def _captured(answer: Outcome) -> outcome.Outcome[Any]:
+    return outcome.Error(answer) if isinstance(answer, Exception) else outcome.Value(answer)

@@ -1,0 +1,127 @@
+"""The embedded store's directory: who may open it, what lies in it, how it comes to be.
+
+1. One process at a time: a lock that ends with the process.
+2. What is not a store of ours, or is a newer one, is left exactly as it is: it is judged by its first bytes.
+3. A store comes to be whole, under another name first, or not at all.
+"""
+
+import fcntl
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from broker.store.port import InUse, NotAStore, SchemaTooNew
+
+FILE: Final = "turret.db"
+LOCK: Final = "turret.lock"
+APPLICATION_ID: Final = 0x54555252
+"""`TURR`, where SQLite keeps whose file it is (bytes 68 to 71 of the header)."""
+BUSY_S: Final = 0.25
+"""Seconds for which a connection waits for another one, and the loop with it; ours never hold a lock across a
+wait, so that only a stranger's does this."""
+WAL_PAGES: Final = 4000
+"""Pages (4 KiB) in the write-ahead log after which a commit moves them into the file."""
+WAL_BYTES: Final = 64 * 1024 * 1024
+"""What the write-ahead log is cut down to after it has grown behind a reader."""
+
+
+def schema() -> Iterator[tuple[int, str]]:
+    """The steps (version, SQL text), rising; the last version is the one that this Turret writes."""
+    steps = sorted(entry.name for entry in (files("broker.store") / "schema").iterdir())
+    for name in steps:
+        if found := re.fullmatch(r"(\d{4})\.sql", name):
+            yield int(found[1]), (files("broker.store") / "schema" / name).read_text("utf-8")
+
+
+def lock(directory: Path) -> int:
+    """Take the directory's lock, making the directory (0700) where there is none.
+
+    Returns the descriptor to close for letting go. Raises InUse.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise InUse(f"{directory} is in use by another Turret") from error
+    return descriptor
+
+
+def prepare(directory: Path) -> Path:
+    """The store's file, made where there is none and brought up to date where it is older.
+
+    The lock must be held. Raises NotAStore, SchemaTooNew (the file is then as it was), OSError, sqlite3.Error.
+    """
+    path = directory / FILE
+    steps = list(schema())
+    try:
+        version = _judge(path, steps[-1][0])
+    except FileNotFoundError:
+        _create(path, steps)
+        return path
+    path.chmod(0o600)
+    if missing := [step for step in steps if step[0] > version]:
+        with closing(connect(path)) as db:
+            _run(db, missing)
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+def _judge(path: Path, newest: int) -> int:
+    """The schema version of a file, read without opening it as a database."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    ours = header[:16] == b"SQLite format 3\0" and int.from_bytes(header[68:72], "big") == APPLICATION_ID
+    if not ours:
+        raise NotAStore(f"{path} is not a Turret store")
+    version = int.from_bytes(header[60:64], "big")
+    if version > newest:
+        raise SchemaTooNew(f"{path} has schema {version}; this Turret knows up to {newest}")
+    return version
+
+
+def _create(path: Path, steps: list[tuple[int, str]]) -> None:
+    fresh = path.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with closing(sqlite3.connect(fresh, isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = EXTRA")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        _run(db, steps)
+    fresh.rename(path)
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _run(db: sqlite3.Connection, steps: list[tuple[int, str]]) -> None:
+    for version, text in steps:
+        db.executescript(f"BEGIN IMMEDIATE;\n{text}\nPRAGMA user_version = {version};\nCOMMIT;")
+
+
+def connect(path: Path, *, writer: bool = True) -> sqlite3.Connection:
+    """A connection in autocommit mode, for one thread at a time. Raises sqlite3.Error."""
+    db = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=64,
+    )
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+    db.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+    db.execute("PRAGMA cache_size = -32768")
+    if not writer:
+        db.execute("PRAGMA query_only = ON")
+    return db

@@ -1,0 +1,297 @@
+"""Units become rows: what the tables hold, what is checked, what will be written.
+
+1. A unit is checked whole before any row of it is made, so that one that conflicts leaves nothing behind.
+2. This is the only one to change the tables (but for what retention takes), so that what it last saw of a log,
+   stream or document is true until a rollback: then it forgets all.
+3. Rows are collected for a whole batch and written by a few statements.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from broker.store.port import Append, Conflict, Deliver, Event, Put, Remember, Unit
+
+KEPT: Final = 20_000
+"""Logs, streams and documents whose state is kept in memory, each; beyond it all are forgotten at once."""
+
+
+class _Log(msgspec.Struct):
+    id: int = 0
+    newest: int = -1
+    dropped: bool = False
+
+
+class _Stream(msgspec.Struct):
+    id: int = 0
+    newest: int = 0
+
+
+class _Document(msgspec.Struct):
+    id: int = 0
+    version: int = 0
+    data: bytes = b""
+    stored: bool = False
+    """Whether the table has its row; `version` is ahead of it until the rows are written."""
+    marks: dict[tuple[int, str | int], int] = msgspec.field(default_factory=dict)
+    """(facet, value) → the index row's id."""
+
+
+class _Rows(msgspec.Struct):
+    """What one transaction will write, in the order of the tables."""
+
+    logs: list[tuple[int, str]] = msgspec.field(default_factory=list)
+    streams: list[tuple[int, str, str]] = msgspec.field(default_factory=list)
+    entries: list[tuple[int, int, int, int, bytes]] = msgspec.field(default_factory=list)
+    events: list[tuple[int, int, str, bool, int, int | None, bytes | None]] = msgspec.field(
+        default_factory=list
+    )
+    documents: dict[tuple[str, str], _Document] = msgspec.field(default_factory=dict)
+    facets: list[tuple[int, str, str]] = msgspec.field(default_factory=list)
+    marks: dict[int, tuple[int, int, int, str | int]] = msgspec.field(default_factory=dict)
+    unmarked: list[tuple[int]] = msgspec.field(default_factory=list)
+    remembered: dict[tuple[str, str], Remember] = msgspec.field(default_factory=dict)
+    dropped: list[tuple[int]] = msgspec.field(default_factory=list)
+    told: list[Event] = msgspec.field(default_factory=list)
+
+
+class Stage:
+    """Works on the writing connection, inside a transaction that the writer opens and ends."""
+
+    def __init__(self, db: sqlite3.Connection, token: Callable[[], str]) -> None:
+        self._db = db
+        self._token = token
+        self._rows = _Rows()
+        self.forget()
+        self._next = {table: self._last_id(table) for table in ("log", "entry", "stream", "document", "mark")}
+
+    def _last_id(self, table: str) -> int:
+        kept = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        newest = self._db.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608  # a name of ours
+        return max(kept[0] if kept else 0, newest[0] or 0)
+
+    def _take_id(self, table: str) -> int:
+        self._next[table] += 1
+        return self._next[table]
+
+    def forget(self) -> None:
+        """After a rollback: nothing that was seen need be true."""
+        self._logs: dict[str, _Log] = {}
+        self._streams: dict[str, _Stream] = {}
+        self._documents: dict[tuple[str, str], _Document] = {}
+        facets = self._db.execute("SELECT kind, name, id FROM facet")
+        self._facets: dict[tuple[str, str], int] = {(kind, name): id for kind, name, id in facets}
+
+    def begin(self) -> None:
+        """Start an empty batch. Between batches only, memory is bounded: within one it is ahead of the tables."""
+        self._rows = _Rows()
+        for kept in (self._logs, self._streams, self._documents):
+            if len(kept) > KEPT:
+                kept.clear()
+
+    def touch(self, stream: str) -> None:
+        """Give a stream its epoch if it has none."""
+        self._open_stream(stream)
+
+    def add(self, unit: Unit) -> Conflict | ValueError | None:
+        """Check a unit and make its rows; or say why nothing was done."""
+        try:
+            self._check(unit)
+        except (Conflict, ValueError) as refused:
+            return refused
+        self._apply(unit)
+        return None
+
+    def _check(self, unit: Unit) -> None:
+        if unit.append is not None:
+            log = self._log(unit.append.log)
+            if log.dropped:
+                raise Conflict("drop", unit.append.log)
+            if log.newest + 1 != unit.append.n:
+                raise Conflict("append", unit.append.log)
+        elif any(letter.data is None for letter in unit.deliver):
+            raise ValueError("an event without data needs an Append to refer to")
+        versions: dict[tuple[str, str], int] = {}
+        for put in unit.puts:
+            place = (put.kind, put.id)
+            if versions.get(place, self._document(*place).version) != put.expect:
+                raise Conflict("put", put.id)
+            versions[place] = 0 if put.doc is None else put.expect + 1
+        if unit.remember is not None and self._is_remembered(unit.remember.scope, unit.remember.key):
+            raise Conflict("remember", unit.remember.key)
+
+    # ── what the tables hold ──
+
+    def _log(self, name: str) -> _Log:
+        log = self._logs.get(name)
+        if log is None:
+            row = self._db.execute(
+                "SELECT id, (SELECT max(n) FROM entry WHERE log = log.id), dropped FROM log WHERE name = ?",
+                (name,),
+            ).fetchone()
+            log = _Log() if row is None else _Log(row[0], -1 if row[1] is None else row[1], bool(row[2]))
+            self._logs[name] = log
+        return log
+
+    def _stream(self, name: str) -> _Stream:
+        stream = self._streams.get(name)
+        if stream is None:
+            row = self._db.execute(
+                "SELECT id, removed, (SELECT max(position) FROM event WHERE stream = stream.id)"
+                " FROM stream WHERE name = ?",
+                (name,),
+            ).fetchone()
+            stream = _Stream() if row is None else _Stream(row[0], max(row[1], row[2] or 0))
+            self._streams[name] = stream
+        return stream
+
+    def _document(self, kind: str, name: str) -> _Document:
+        document = self._documents.get((kind, name))
+        if document is None:
+            document = _Document()
+            row = self._db.execute(
+                "SELECT id, version FROM document WHERE kind = ? AND name = ?", (kind, name)
+            ).fetchone()
+            if row is not None:
+                marks = self._db.execute("SELECT facet, value, id FROM mark WHERE document = ?", row[:1])
+                found = {(facet, value): id for facet, value, id in marks}
+                document = _Document(row[0], row[1], stored=True, marks=found)
+            self._documents[kind, name] = document
+        return document
+
+    def _is_remembered(self, scope: str, key: str) -> bool:
+        if (scope, key) in self._rows.remembered:
+            return True
+        row = self._db.execute("SELECT 1 FROM remembered WHERE scope = ? AND name = ?", (scope, key))
+        return row.fetchone() is not None
+
+    # ── units become rows ──
+
+    def _apply(self, unit: Unit) -> None:
+        rows = self._rows
+        append = unit.append
+        entry = None
+        if append is not None:
+            log = self._open_log(append.log)
+            log.newest = append.n
+            entry = self._take_id("entry")
+            rows.entries.append((entry, log.id, append.n, append.at, append.data))
+        for put in unit.puts:
+            self._put(put)
+        for letter in unit.deliver:
+            self._deliver(letter, append, entry)
+        if unit.remember is not None:
+            rows.remembered[unit.remember.scope, unit.remember.key] = unit.remember
+        if unit.drop is not None:
+            log = self._open_log(unit.drop.log)
+            log.dropped = True
+            rows.dropped.append((log.id,))
+
+    def _open_log(self, name: str) -> _Log:
+        log = self._log(name)
+        if not log.id:
+            log.id = self._take_id("log")
+            self._rows.logs.append((log.id, name))
+        return log
+
+    def _open_stream(self, name: str) -> _Stream:
+        stream = self._stream(name)
+        if not stream.id:
+            stream.id = self._take_id("stream")
+            self._rows.streams.append((stream.id, name, self._token()))
+        return stream
+
+    def _deliver(self, letter: Deliver, append: Append | None, entry: int | None) -> None:
+        stream = self._open_stream(letter.stream)
+        stream.newest += 1
+        data, at = letter.data, letter.at
+        if data is None and append is not None:
+            at = append.at
+            self._rows.told.append(
+                Event(letter.stream, stream.newest, letter.kind, letter.own, append.data, at)
+            )
+        else:
+            entry = None
+            self._rows.told.append(
+                Event(letter.stream, stream.newest, letter.kind, letter.own, data or b"", at)
+            )
+        self._rows.events.append((stream.id, stream.newest, letter.kind, letter.own, at, entry, data))
+
+    def _put(self, put: Put) -> None:
+        document = self._document(put.kind, put.id)
+        if put.doc is None and not document.version:
+            return
+        if not document.id:
+            document.id = self._take_id("document")
+        wanted = [(self._facet(put.kind, name), value) for name, value in put.index]
+        if put.doc is None:
+            wanted = []
+        for mark in document.marks.keys() - wanted:
+            self._unmark(document.marks.pop(mark))
+        for mark in wanted:
+            if mark not in document.marks:
+                id = document.marks[mark] = self._take_id("mark")
+                self._rows.marks[id] = (id, document.id, *mark)
+        document.version = 0 if put.doc is None else put.expect + 1
+        document.data = put.doc or b""
+        self._rows.documents[put.kind, put.id] = document
+
+    def _unmark(self, id: int) -> None:
+        if self._rows.marks.pop(id, None) is None:
+            self._rows.unmarked.append((id,))
+
+    def _facet(self, kind: str, name: str) -> int:
+        facet = self._facets.get((kind, name))
+        if facet is None:
+            facet = self._facets[kind, name] = max(self._facets.values(), default=0) + 1
+            self._rows.facets.append((facet, kind, name))
+        return facet
+
+    def write(self) -> list[Event]:
+        """Write the batch's rows; returns its deliveries, in order."""
+        rows = self._rows
+        many = self._db.executemany
+        if rows.logs:
+            many("INSERT INTO log (id, name) VALUES (?, ?)", rows.logs)
+        if rows.streams:
+            many("INSERT INTO stream (id, name, epoch) VALUES (?, ?, ?)", rows.streams)
+        if rows.entries:
+            many("INSERT INTO entry (id, log, n, at, data) VALUES (?, ?, ?, ?, ?)", rows.entries)
+        if rows.events:
+            many(
+                "INSERT INTO event (stream, position, kind, own, at, entry, data)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                rows.events,
+            )
+        if rows.documents:
+            self._write_documents(rows)
+        if rows.remembered:
+            many(
+                "INSERT INTO remembered (scope, name, digest, outcome, until) VALUES (?, ?, ?, ?, ?)",
+                [(r.scope, r.key, r.digest, r.outcome, r.until) for r in rows.remembered.values()],
+            )
+        if rows.dropped:
+            many("UPDATE log SET dropped = 1 WHERE id = ?", rows.dropped)
+            many("DELETE FROM entry WHERE log = ?", rows.dropped)
+        return rows.told
+
+    def _write_documents(self, rows: _Rows) -> None:
+        many = self._db.executemany
+        fresh, changed, gone = [], [], []
+        for (kind, name), document in rows.documents.items():
+            if not document.version:
+                gone.append((document.id,))
+            elif document.stored:
+                changed.append((document.version, document.data, document.id))
+            else:
+                fresh.append((document.id, kind, name, document.version, document.data))
+            document.stored = document.version > 0
+            document.data = b""
+        many("INSERT INTO document (id, kind, name, version, data) VALUES (?, ?, ?, ?, ?)", fresh)
+        many("UPDATE document SET version = ?, data = ? WHERE id = ?", changed)
+        many("DELETE FROM document WHERE id = ?", gone)
+        many("INSERT INTO facet (id, kind, name) VALUES (?, ?, ?)", rows.facets)
+        many("DELETE FROM mark WHERE id = ?", rows.unmarked)
+        many("INSERT INTO mark (id, document, facet, value) VALUES (?, ?, ?, ?)", rows.marks.values())

@@ -2,9 +2,14 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 from trio.testing import memory_stream_pair
+
+from broker.config import Settings
+from gateways.http import serve_http
+from gateways.listen import App, Bounds
 
 MemoryStream = trio.StapledStream[trio.abc.SendStream, trio.abc.ReceiveStream]
 
@@ -53,3 +58,47 @@ def refused_port() -> int:
         probe.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_REUSEADDR, 1)
         probe._sock.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+class Served:
+    """A server that `serving` runs: its address and its shutdown."""
+
+    def __init__(self, address: tuple[str, int], shutdown: trio.Event) -> None:
+        self.address = address
+        self.shutdown = shutdown
+        self.ended = trio.Event()
+        self.url = f"http://{address[0]}:{address[1]}"
+
+
+@asynccontextmanager
+async def serving(
+    app: App,
+    settings: Settings = Settings(),  # noqa: B008  # frozen
+    bounds: Bounds = Bounds(),  # noqa: B008  # frozen
+    **options: Any,
+) -> AsyncIterator[Served]:
+    """An ASGI application behind the real HTTP server on a real port; shut down on leaving."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    served = Served(listeners[0].socket.getsockname()[:2], trio.Event())
+
+    async def run(task_status: trio.TaskStatus[None]) -> None:
+        await serve_http(
+            app,
+            listeners,
+            settings,
+            bounds=bounds,
+            shutdown=served.shutdown,
+            task_status=task_status,
+            **options,
+        )
+        served.ended.set()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(run)
+        try:
+            yield served
+        finally:
+            served.shutdown.set()
+            with trio.CancelScope(shield=True), trio.move_on_after(0.5):
+                await served.ended.wait()
+            nursery.cancel_scope.cancel()

@@ -1,7 +1,7 @@
 """Far ends that misbehave on purpose, over any Trio stream: slow, silent, cut, byte by byte."""
 
 import socket as stdlib_socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import trio
@@ -66,3 +66,12 @@ async def trickle(stream: trio.abc.SendStream, data: bytes, pause_s: float = 0.0
     for place in range(len(data)):
         await stream.send_all(data[place : place + 1])
         await trio.sleep(pause_s)
+
+
+async def eventually(seen: Callable[[], bool], seconds: float = 3) -> None:
+    """Wait until something in this process has become true; for what gives no event to wait for."""
+    for _ in range(round(seconds * 100)):
+        if seen():
+            return
+        await trio.sleep(0.01)
+    raise trio.TooSlowError

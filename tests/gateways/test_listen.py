@@ -1,0 +1,147 @@
+"""Sockets with deadlines of their own, and the places that a port has."""
+
+import socket
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateways.listen import Bounds, DeadlineStream, Places, tune
+from tests.support.network import listening
+from tests.support.peers import read_all, stalled
+
+
+class Pair:
+    """Both ends of one connection of the kernel, the near one in a DeadlineStream."""
+
+    def __init__(self, send_s: float) -> None:
+        near, far = socket.socketpair()
+        self.breaks = 0
+        self.near = DeadlineStream(
+            trio.SocketStream(trio.socket.from_stdlib_socket(near)), send_s, self._count
+        )
+        self.far = trio.SocketStream(trio.socket.from_stdlib_socket(far))
+
+    def _count(self) -> None:
+        self.breaks += 1
+
+
+async def test_what_is_sent_arrives_whole_and_in_order() -> None:
+    pair = Pair(5)
+    data = bytes(range(256)) * 4096
+    async with trio.open_nursery() as nursery, pair.far:
+
+        async def send() -> None:
+            await pair.near.send_all(data)
+            await pair.near.send_all(b"")
+            await pair.near.send_eof()
+
+        nursery.start_soon(send)
+        assert await read_all(pair.far) == data
+    await pair.near.aclose()
+    assert pair.breaks == 0
+
+
+@pytest.mark.requirement("http.send-deadline")
+async def test_a_write_without_progress_breaks_the_stream_also_inside_a_shield() -> None:
+    pair = Pair(0.1)
+    async with pair.far:
+        began = trio.current_time()
+        with trio.CancelScope(shield=True), pytest.raises(trio.BrokenResourceError, match="does not read"):
+            await pair.near.send_all(b"x" * 10_000_000)
+        assert trio.current_time() - began < 2
+        with pytest.raises(trio.BrokenResourceError):
+            await pair.near.send_all(b"more")
+        with pytest.raises((trio.BrokenResourceError, trio.ClosedResourceError)):
+            await pair.near.receive_some()
+        assert pair.breaks == 1
+
+
+async def test_a_reader_that_is_slow_but_goes_on_is_not_broken() -> None:
+    pair = Pair(0.3)
+    async with trio.open_nursery() as nursery, pair.far:
+        nursery.start_soon(pair.near.send_all, b"x" * 600_000)
+        left = 600_000
+        while left:
+            left -= len(await pair.far.receive_some(65_536))
+            await trio.sleep(0.05)
+    await pair.near.aclose()
+    assert pair.breaks == 0
+
+
+async def test_a_far_end_that_left_breaks_the_stream_once() -> None:
+    pair = Pair(1)
+    await pair.far.aclose()
+    with pytest.raises(trio.BrokenResourceError):
+        await pair.near.send_all(b"x" * 1000)
+    with pytest.raises(trio.BrokenResourceError):
+        await pair.near.send_all(b"x")
+    assert pair.breaks == 1
+
+
+async def test_aborting_wakes_whoever_sends_or_reads() -> None:
+    pair = Pair(60)
+    async with pair.far:
+        with trio.fail_after(2):
+            async with trio.open_nursery() as nursery:
+
+                async def send() -> None:
+                    with pytest.raises((trio.ClosedResourceError, trio.BrokenResourceError)):
+                        await pair.near.send_all(b"x" * 10_000_000)
+
+                async def read() -> None:
+                    with pytest.raises((trio.ClosedResourceError, trio.BrokenResourceError)):
+                        await pair.near.receive_some()
+
+                nursery.start_soon(send)
+                nursery.start_soon(read)
+                await trio.testing.wait_all_tasks_blocked()
+                pair.near.abort()
+                pair.near.abort()
+    assert pair.breaks == 1
+
+
+async def test_silence_is_bounded_only_where_it_was_asked_for() -> None:
+    pair = Pair(1)
+    async with pair.far:
+        await pair.far.send_all(b"a")
+        assert await pair.near.receive_some() == b"a"
+        pair.near.quiet_s = 0.1
+        await pair.far.send_all(b"b")
+        assert await pair.near.receive_some() == b"b"
+        with pytest.raises(trio.BrokenResourceError, match="sign of life"):
+            await pair.near.receive_some()
+    assert pair.breaks == 1
+
+
+async def test_the_kernel_is_told_to_find_dead_peers() -> None:
+    options: list[int] = []
+
+    async def handler(stream: trio.SocketStream) -> None:
+        tune(stream, 30)
+        options.append(stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+        options.append(stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
+
+    async with listening(handler) as address, stalled(address, b"") as stream:
+        await read_all(stream)
+    assert options == [1, 30_000]
+
+
+@pytest.mark.requirement("http.connection-bounds")
+@given(st.lists(st.tuples(st.sampled_from("abL"), st.booleans())))
+def test_places_are_never_more_than_the_bounds_and_all_come_back(steps: list[tuple[str, bool]]) -> None:
+    places = Places(Bounds(connections=5, per_address=2), lambda address: address == "L")
+    held: list[str] = []
+    for address, enter in steps:
+        if enter:
+            room = len(held) < 5 and (address == "L" or held.count(address) < 2)
+            assert places.take(address) is room
+            held += [address] if room else []
+        elif address in held:
+            held.remove(address)
+            places.leave(address)
+    for address in held:
+        places.leave(address)
+    assert places.taken == 0
+    assert all(places.take(address) for address in "aabbL")

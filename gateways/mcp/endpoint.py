@@ -4,7 +4,7 @@
 2. Every error is JSON-RPC, with the request's id where it could be read; its status is decided before a byte.
 3. An exchange owns its answer: no answer is ever looked up by an id that a client chose.
 
-Origin, Host and preflights are the wrapper's around all HTTP doors (gateways.guard). Source: mcp.md;
+Origin, Host and preflights are the wrapper's around all HTTP doors (gateways.guard). Source:
 MCP 2025-03-26 to 2026-07-28, Transports (Streamable HTTP).
 """
 

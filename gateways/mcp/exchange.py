@@ -131,11 +131,14 @@ class Reply:
         await self._put({"type": "http.response.body", "body": data, "more_body": more})
 
     async def _whole(self, final: Answer) -> None:
-        headers = [*final.headers, (b"content-length", b"%d" % len(final.body))]
-        if final.body:
+        body = final.body
+        if not body.isascii():  # some readers of JSON take these for line ends, as some of event streams do
+            body = body.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
+        headers = [*final.headers, (b"content-length", b"%d" % len(body))]
+        if body:
             headers += render.JSON_HEADERS
         await self._put({"type": "http.response.start", "status": final.status, "headers": headers})
-        await self._put({"type": "http.response.body", "body": final.body})
+        await self._put({"type": "http.response.body", "body": body})
 
     async def _put(self, message: Message) -> None:
         if self.gone:

@@ -131,9 +131,9 @@ def check_agreement(
         return _mismatch("MCP-Protocol-Version", f"_meta {VERSION_KEY}")
     if headers.get(METHOD) != method:
         return _mismatch("Mcp-Method", "method")
-    if row is not None and row.named_by is not None and row.named_by in params:
-        name = headers.get(NAME)
-        if name is None or decode(name) != _text(params[row.named_by]):
+    if row is not None and row.named_by is not None:
+        name, header = _text(params.get(row.named_by)), headers.get(NAME)
+        if isinstance(name, str) and (header is None or decode(header) != name):
             return _mismatch("Mcp-Name", f"params.{row.named_by}")
     if meta[VERSION_KEY] != MODERN:
         return unsupported(meta[VERSION_KEY])
@@ -144,8 +144,8 @@ def _mismatch(header: str, member: str) -> Fault:
     return Fault(HEADER_MISMATCH, f"the header {header} must repeat the body's {member}")
 
 
-def _text(raw: msgspec.Raw) -> Any:
+def _text(raw: msgspec.Raw | None) -> Any:
     try:
-        return msgspec.json.decode(raw)
+        return None if raw is None else msgspec.json.decode(raw)
     except (msgspec.MsgspecError, RecursionError):
         return None

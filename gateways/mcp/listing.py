@@ -5,7 +5,7 @@
 2. An output schema admits both outcomes of a tool: its result, and a `refusal`.
 3. Order is the registry's and a page never depends on who asks.
 
-Source: MCP 2025-11-25 and 2026-07-28, Tools and Pagination; mcp.md, Schemas.
+Source: MCP 2025-11-25 and 2026-07-28, Tools and Pagination.
 """
 
 import base64

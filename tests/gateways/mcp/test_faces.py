@@ -1,0 +1,30 @@
+"""The faces of the endpoint."""
+
+import pytest
+
+from gateways.mcp.faces import surface, surfaces
+from tests.gateways.mcp.harness import fake_broker
+from tests.support.broker import Bench
+from tests.support.broker_fake import FakeTool
+
+
+@pytest.mark.requirement("mcp.faces")
+async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
+    found = surfaces(bench.broker)
+    assert set(found) == {"", "wire"}
+    assert list(found[""].tools) == list(found["wire"].tools)
+    assert "send_call" in found["wire"].tools
+
+
+def test_a_face_of_another_area_has_no_wire_prompts_or_resources() -> None:
+    broker = fake_broker()
+    broker.tools["deal"] = FakeTool(name="deal", face="arena")
+    broker.tools["halt"] = FakeTool(name="halt", face="operator")
+    found = surfaces(broker)  # type: ignore[arg-type]  # a fake
+    assert set(found) == {"", "wire", "arena"}
+    assert set(found["arena"].tools) == {"deal"}
+    assert not found["arena"].prompts
+    assert found["arena"].read is None
+    assert "deal" in found[""].tools
+    assert all("halt" not in each.tools for each in found.values())
+    assert set(surface(broker, "operator").tools) == {"halt"}  # type: ignore[arg-type]  # a fake

@@ -1,0 +1,61 @@
+"""What the MCP face promises."""
+
+REQUIREMENTS: dict[str, str] = {
+    "mcp.both-eras": "one endpoint serves 2026-07-28 and, by handshake, 2025-11-25, 2025-06-18 and 2025-03-26; "
+    "each request says itself of which era it is",
+    "mcp.faces": "/mcp lists all tools but the operators', /mcp/<face> its own; each path also with a slash at "
+    "its end; a face that is not there is 404",
+    "mcp.bare": "a request that names neither session nor revision (the discovery example) is answered",
+    "mcp.accept": "Accept is read tolerantly; 406 only when neither JSON nor an event stream fits, and the answer "
+    "is of a type that was named",
+    "mcp.header-ladder": "2026-07-28: routing headers repeat the body, stand once, and `_meta` has its required "
+    "members; each rung in its order with its code",
+    "mcp.unsupported-revision": "an unknown revision is -32022 with all that are supported",
+    "mcp.status-by-code": "2026-07-28: the HTTP status follows the error's code; before it an answered request "
+    "is 200",
+    "mcp.result-type": "2026-07-28: each result has resultType, the server's info and, where it may be cached, its "
+    "hints; earlier results have none of these",
+    "mcp.discover": "server/discover names every revision and only the capabilities that are served",
+    "mcp.handshake": "initialize negotiates in the body, is never refused for its header, and gives a session",
+    "mcp.session-needed": "a session that is not there is 404, a missing session header 400",
+    "mcp.session-bound": "a session belongs to the principal that opened it, not to the bytes of one proof; to "
+    "others it does not exist",
+    "mcp.session-ends": "a session ends by DELETE or when idle; one in use does not expire",
+    "mcp.session-caps": "sessions are bounded in all and of one principal: the one idle longest makes room; with "
+    "none idle the answer is overloaded",
+    "mcp.newest-stream": "GET opens the session's stream; the newest one wins and is never refused for an old one",
+    "mcp.keep-alive": "silence on a stream is filled with comments every 15 s, never with events",
+    "mcp.notification": "a notification is 202 with no body",
+    "mcp.same-id": "requests in flight with the same id each get their own answer; nothing is routed by a "
+    "client's id",
+    "mcp.ids": "an id that is null, a fraction, a boolean or beyond 2^53-1 is -32600",
+    "mcp.batch": "a batch is 400 and -32600 before anything else, in every revision",
+    "mcp.not-json": "what is not JSON is 400 and -32700, never a fault",
+    "mcp.body-limit": "a body beyond 64 KiB, counted as it comes, is 413",
+    "mcp.caller": "a proof in the Authorization header makes the caller; a bad one is 401 with a challenge, before "
+    "the session is looked at",
+    "mcp.annotations": "a tool's annotations are those of the registry",
+    "mcp.schemas": "every schema is flat, of type object, without references, every parameter described",
+    "mcp.output-schema": "an output schema requires nothing and is open to a refusal",
+    "mcp.paging": "lists are cut into pages by opaque cursors; a made-up cursor is -32602",
+    "mcp.call": "arguments reach the broker as they were written",
+    "mcp.result-form": "a result is the object itself, a sentence, and the object as compact JSON",
+    "mcp.refusal": "a refusal is a result with isError, text complete on its own, and structuredContent.refusal",
+    "mcp.unknown-tool": "an unknown tool and malformed members of a method are -32602",
+    "mcp.wrong-arguments": "wrong arguments of a known tool are its result, not a protocol error",
+    "mcp.fault": "an unexpected fault is -32603 with an incident's number and nothing of the inside",
+    "mcp.untrusted": "what other parties wrote stays in structured members, marked untrusted, and out of our "
+    "sentences",
+    "mcp.rings": "desk_rings answers at once, waits for the first ring, or streams each ring as progress until "
+    "wait_ms is over",
+    "mcp.progress": "progress goes out on the request's own stream to a client that asked and takes streams; "
+    "otherwise the answer is JSON",
+    "mcp.disconnect": "2026-07-28: a disconnect cancels the call and nothing more is sent; before it, it cancels "
+    "nothing",
+    "mcp.cancel": "a cancelled call of the handshake era stops and its exchange ends",
+    "mcp.resources": "turret://conv/<conv> and turret://desk/<code> are read through the broker's tools; their "
+    "templates are listed",
+    "mcp.resource-missing": "a missing resource is -32002 in the handshake era, -32602 with data.uri in 2026-07-28",
+    "mcp.prompts": "three prompts teach the job and take nothing but strictly formed arguments",
+    "mcp.official-client": "the official Python client does a whole call in its legacy, auto and pinned modes",
+}

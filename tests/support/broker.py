@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from broker.app import Broker, Caller, open_broker
-from broker.clock import Clock, VirtualClock
+from broker.clock import VirtualClock
 from broker.config import Settings
 from broker.store.memory import MemoryStore
 from broker.store.port import Store
@@ -81,7 +81,7 @@ class Party:
 class Bench:
     """A broker and what tests do with it."""
 
-    def __init__(self, broker: Broker, store: Store, clock: Clock) -> None:
+    def __init__(self, broker: Broker, store: Store, clock: VirtualClock) -> None:
         self.broker = broker
         self.store = store
         self.clock = clock
@@ -180,7 +180,7 @@ class Line:
 async def open_bench(
     settings: Settings | None = None,
     store: Store | None = None,
-    clock: Clock | None = None,
+    clock: VirtualClock | None = None,
     key: SigningKey | None = None,
 ) -> AsyncIterator[Bench]:
     """A broker on a store (a fresh memory store) and a virtual clock."""

@@ -16,12 +16,14 @@ from gateways import render
 
 TAKE_BYTES: Final = 32_768
 """What the writer takes at once; with the deadline of a send (10 s) the slowest link that is kept: 3 KB/s."""
+OVERHEAD: Final = 64
+"""What a waiting frame costs beside its bytes; without it a flood of tiny frames would weigh nothing."""
 
 
 class Outbox:
     """What waits to be sent on one connection, as whole frames in order: many put, one writer takes.
 
-    `room`: bytes above which who can wait should (`full`). `limit`: bytes above which the connection is closed
+    `room`: weight (bytes, and OVERHEAD for each frame) above which who can wait should (`full`). `limit`: weight above which the connection is closed
     as slow. `frame` gives a text payload the form in which the carrier's writer takes it.
     """
 
@@ -40,7 +42,7 @@ class Outbox:
 
     @property
     def size(self) -> int:
-        """Bytes that wait."""
+        """The weight of what waits."""
         return self._size
 
     @property
@@ -58,7 +60,7 @@ class Outbox:
     def put_raw(self, data: bytes) -> None:
         """Append bytes that are frames already (control frames)."""
         self._waiting.append(data)
-        self._size += len(data)
+        self._size += len(data) + OVERHEAD
         self._wake()
 
     def end(self, close: render.Close, *, at_once: bool = False) -> None:
@@ -99,7 +101,7 @@ class Outbox:
         else:
             while waiting and size < TAKE_BYTES:
                 taken.append(waiting.popleft())
-                size += len(taken[-1])
+                size += len(taken[-1]) + OVERHEAD
             self._size -= size
         if self._lot and self._size <= self._room // 2:
             self._lot.unpark_all()

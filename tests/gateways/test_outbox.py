@@ -5,7 +5,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from broker.config import Streams
-from gateways.outbox import TAKE_BYTES, Outbox, open_outbox
+from gateways.outbox import OVERHEAD, TAKE_BYTES, Outbox, open_outbox
 from gateways.render import CLOSE, Close
 
 
@@ -13,7 +13,7 @@ async def test_frames_come_out_in_the_order_in_which_they_were_put() -> None:
     outbox = Outbox(100, 1000)
     for each in (b"a", b"b", b"c"):
         outbox.put(each)
-    assert outbox.size == 3
+    assert outbox.size == 3 * (1 + OVERHEAD)
     assert outbox.take() == [b"a", b"b", b"c"]
     assert (outbox.size, outbox.take()) == (0, [])
 
@@ -55,9 +55,9 @@ async def test_a_frame_larger_than_a_piece_is_taken_whole() -> None:
 
 
 async def test_who_can_wait_waits_until_there_is_room() -> None:
-    outbox = Outbox(10, 1000)
+    outbox = Outbox(100, 1000)
     await outbox.wait_room()
-    outbox.put(b"x" * 11)
+    outbox.put(b"x" * 101)
     assert outbox.full
     done = trio.Event()
 
@@ -75,9 +75,9 @@ async def test_who_can_wait_waits_until_there_is_room() -> None:
 
 @pytest.mark.requirement("ws.slow-reader", "ws.whole-frames")
 async def test_beyond_the_limit_the_connection_ends_as_slow_and_what_waited_is_dropped() -> None:
-    outbox = Outbox(10, 100)
-    outbox.put(b"x" * 60)
-    outbox.put(b"y" * 60)
+    outbox = Outbox(100, 300)
+    outbox.put(b"x" * 100)
+    outbox.put(b"y" * 100)
     assert outbox.closing == CLOSE["slow"]
     assert outbox.ended.is_set()
     assert outbox.take() == []
@@ -87,7 +87,7 @@ async def test_beyond_the_limit_the_connection_ends_as_slow_and_what_waited_is_d
 
 @pytest.mark.requirement("ws.whole-frames")
 async def test_an_ordinary_end_lets_what_waits_leave_first_and_takes_no_more_text() -> None:
-    outbox = Outbox(10, 100)
+    outbox = Outbox(100, 1000)
     outbox.put(b"a")
     outbox.end(Close(1012, "x"))
     outbox.put(b"late")
@@ -111,10 +111,10 @@ async def test_an_end_wakes_the_writer_and_all_who_wait_for_room() -> None:
 
 
 async def test_the_bounds_follow_the_settings() -> None:
-    outbox = open_outbox(Streams(queue_bytes=400))
-    outbox.put(b"x" * 100)
+    outbox = open_outbox(Streams(queue_bytes=4000))
+    outbox.put(b"x" * (1000 - OVERHEAD))
     assert not outbox.full
     outbox.put(b"x")
     assert outbox.full
-    outbox.put(b"x" * 3200)
+    outbox.put(b"x" * 32_000)
     assert outbox.closing == CLOSE["slow"]

@@ -4,6 +4,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -204,10 +205,20 @@ def masked(payload: bytes, opcode: Opcode = Opcode.TEXT, fin: bool = True) -> by
 class Port:
     """A dealing port over memory streams or sockets, and how to reach it."""
 
-    def __init__(self, shutdown: trio.Event, connect: Callable[[], Any]) -> None:
+    def __init__(
+        self, shutdown: trio.Event, connect: Callable[[], Any], dialled: list[trio.abc.Stream]
+    ) -> None:
         self.shutdown = shutdown
-        self.connect = connect
+        self._connect = connect
+        self._dialled = dialled
+        self.address = ("", 0)
         self.returned = trio.Event()
+
+    async def connect(self) -> Any:
+        """A new connection, before any handshake; closed when the port is."""
+        stream = await self._connect()
+        self._dialled.append(stream)
+        return stream
 
     async def dial(self, headers: dict[str, str] | None = None, path: str = "/") -> Client:
         return await Client.open(await self.connect(), headers, path)
@@ -217,25 +228,28 @@ class Port:
 async def open_port(broker: Any, *, sockets: bool = False, **options: Any) -> AsyncIterator[Port]:
     """Serve a broker's dealing port; on leaving everything is cut."""
     shutdown = trio.Event()
+    dialled: list[trio.abc.Stream] = []
     listeners: Sequence[Any]
     if sockets:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         address = listeners[0].socket.getsockname()[:2]
 
-        async def connect() -> trio.abc.Stream:
-            return await trio.open_tcp_stream(*address)
-
-        port = Port(shutdown, connect)
+        port = Port(shutdown, partial(trio.open_tcp_stream, *address), dialled)
+        port.address = address
     else:
         listener = MemoryListener()
         listeners = [listener]
-        port = Port(shutdown, listener.connect)
+        port = Port(shutdown, listener.connect, dialled)
 
     async def serve(task_status: trio.TaskStatus[None]) -> None:
         await serve_dealing(broker, listeners, shutdown=shutdown, task_status=task_status, **options)
         port.returned.set()
 
-    async with trio.open_nursery() as nursery:
-        await nursery.start(serve)
-        yield port
-        nursery.cancel_scope.cancel()
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(serve)
+            yield port
+            nursery.cancel_scope.cancel()
+    finally:
+        for stream in dialled:
+            await trio.aclose_forcefully(stream)

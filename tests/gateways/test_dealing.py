@@ -1,0 +1,674 @@
+"""The dealing port: frames in and out, and every way in which a connection ends."""
+
+import datetime
+import json
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+import trio.testing
+import trio_websocket
+import websockets.trio.client
+from trio.testing import MockClock, wait_all_tasks_blocked
+from websockets.frames import Opcode
+
+from broker.store.memory import MemoryStore
+from broker.wire.refusals import refuse
+from gateways.dealing import FRAGMENTS, serve_dealing, text_frame
+from gateways.listen import Bounds
+from gateways.session import CLOSE_S, DRAIN_S
+from tests.gateways.test_handshake import head
+from tests.support.broker import open_bench
+from tests.support.broker_fake import FakeBroker, proof
+from tests.support.network import MemoryListener
+from tests.support.peers import trickle
+from tests.support.streams import Writer
+from tests.support.ws import SETTINGS, Client, authenticate, capability, masked, open_port, request
+
+SUITE = Path(__file__).parents[1] / "vectors/jsontestsuite/test_parsing"
+CASES = [(path.stem, path.read_bytes()) for path in sorted(SUITE.glob("n_*.json"))]
+ECHO = request(1, "echo")
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's context with a fresh certificate for localhost, and a client's that trusts it."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (tmp_path / "both.pem").write_bytes(secret + pem)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(tmp_path / "both.pem")
+    return server, ssl.create_default_context(cadata=pem.decode())
+
+
+def echoed(answer: dict[str, Any]) -> bool:
+    return "result" in answer
+
+
+# The protocol, by independent clients
+
+
+@pytest.mark.requirement("ws.one-protocol", "ws.hello-first", "ws.authenticate", "ws.follow")
+async def test_a_deal_is_made_with_trio_websocket() -> None:
+    async with open_bench() as bench, open_port(bench.broker, sockets=True) as port:
+        abcd, efgh = await bench.open("ABCD"), await bench.open("EFGH")
+        async with trio_websocket.open_websocket(
+            "127.0.0.1", port.address[1], "/ws", use_ssl=False
+        ) as dealer:
+            hello = json.loads(await dealer.get_message())
+            challenge = hello["params"]["challenge"]
+            await dealer.send_message(
+                request(1, "authenticate", **authenticate(abcd, bench, challenge)).decode()
+            )
+            await dealer.send_message(request(2, "follow", code="ABCD").decode())
+            assert [json.loads(await dealer.get_message())["id"] for _ in range(2)] == [1, 2]
+            line = await bench.dial(efgh, abcd)
+            ring = json.loads(await dealer.get_message())
+            assert (ring["method"], ring["params"]["conv"]) == ("ring", line.conv)
+            await dealer.send_message(request(3, "send_env", **line.next("PICKUP")).decode())
+            kinds = {json.loads(await dealer.get_message()).get("method", "answer") for _ in range(2)}
+            assert kinds == {"env", "answer"}
+
+
+@pytest.mark.requirement("ws.one-protocol")
+async def test_the_other_library_can_talk_as_well() -> None:
+    async with open_port(FakeBroker(), sockets=True) as port:
+        uri = f"ws://127.0.0.1:{port.address[1]}/"
+        async with websockets.trio.client.connect(uri, proxy=None) as dealer:
+            assert json.loads(await dealer.recv())["method"] == "hello"
+            await dealer.send(ECHO.decode())
+            assert echoed(json.loads(await dealer.recv()))
+            pong = await dealer.ping()
+            with trio.fail_after(5):
+                await pong.wait()
+
+
+@pytest.mark.requirement("ws.upgrade-proof", "ws.follow-capability")
+async def test_a_proof_on_the_upgrade_is_as_good_as_one_in_a_frame() -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial({"Authorization": f"Turret {proof()}"})
+        assert "result" in await client.ask("follow")
+
+
+async def test_tls_is_spoken_where_a_context_is_given(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    server, trusting = tls
+    async with open_port(FakeBroker(), sockets=True, ssl_context=server) as port:
+        raw = await port.connect()
+        client = await Client.open(trio.SSLStream(raw, trusting, server_hostname="localhost"))
+        assert echoed(await client.ask("echo", much="x" * 30_000))
+        await client.close()
+        plain = await port.connect()
+        await plain.send_all(b"GET / HTTP/1.1\r\n\r\n")
+        with trio.fail_after(5):
+            assert b"101" not in await plain.receive_some()
+
+
+# Frames
+
+
+@pytest.mark.requirement("ws.concurrent")
+async def test_all_frames_of_one_packet_are_answered() -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        await client.send(*(request(n, "echo") for n in range(200)))
+        assert {(await client.receive())["id"] for _ in range(200)} == set(range(200))
+
+
+async def test_frames_may_come_byte_by_byte() -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        await trickle(client.stream, masked(ECHO) + masked(b"p", Opcode.PING) + masked(request(2, "echo")))
+        assert [(await client.receive())["id"] for _ in range(2)] == [1, 2]
+
+
+async def test_a_message_may_come_in_fragments_with_pings_between_and_inside_a_character() -> None:
+    text = request(1, "echo", text="grün €")
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        for place in range(len(text)):
+            kind = Opcode.CONT if place else Opcode.TEXT
+            frame = masked(text[place : place + 1], kind, fin=place == len(text) - 1)
+            await client.send_raw(frame + masked(b"", Opcode.PING))
+        assert (await client.receive())["result"]["echo"]["text"] == "grün €"
+
+
+@pytest.mark.requirement("ws.no-silence")
+async def test_a_binary_message_is_answered_and_the_connection_goes_on() -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        await client.send_raw(masked(b"\xff\x00", Opcode.BINARY))
+        await client.send_raw(masked(b"\xff", Opcode.BINARY, fin=False) + masked(b"\xfe", Opcode.CONT))
+        assert [(await client.receive())["error"]["code"] for _ in range(2)] == [-32600, -32600]
+        assert echoed(await client.ask("echo"))
+
+
+@pytest.mark.requirement("ws.malformed-frame", "ws.utf8")
+async def test_every_broken_text_of_the_json_suite_gets_a_typed_error_or_is_no_utf8() -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        for name, data in CASES:
+            await client.send(data[:60_000])
+            try:
+                data.decode()
+            except UnicodeDecodeError:
+                assert (await client.wait_closed())[0] == 1007, name
+                client = await port.dial()
+            else:
+                assert (await client.receive())["error"]["code"] == -32700, name
+        assert echoed(await client.ask("echo"))
+
+
+@pytest.mark.requirement("ws.utf8")
+async def test_text_that_is_no_utf8_closes_with_1007_also_in_fragments() -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        await client.send_raw(masked(b'"\xe2\x82', fin=False) + masked(b'"', Opcode.CONT))
+        assert (await client.wait_closed())[0] == 1007
+
+
+@pytest.mark.requirement("ws.frame-limit")
+async def test_a_message_of_the_limit_is_taken_and_one_byte_more_closes_with_1009() -> None:
+    frame = request(1, "echo", pad="")
+    frame = request(1, "echo", pad="x" * (65_536 - len(frame)))
+    assert len(frame) == 65_536
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        await client.send(frame)
+        assert echoed(await client.receive())
+        await client.send(frame + b" ")
+        assert (await client.wait_closed())[0] == 1009
+
+
+@pytest.mark.requirement("ws.frame-limit")
+async def test_a_frame_that_only_announces_too_much_is_refused_before_it_comes() -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        await client.send_raw(b"\x81\xff" + struct.pack("!Q", 2**40) + b"mask")
+        assert (await client.wait_closed())[0] == 1009
+
+
+@pytest.mark.requirement("ws.frame-limit")
+@pytest.mark.parametrize("size", [0, 1, 1000])
+async def test_endless_fragments_are_cut_at_the_limit(size: int) -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        client.answers = False
+
+        async def flood() -> None:
+            await client.send_raw(masked(b"", fin=False))
+            with suppress(trio.BrokenResourceError):
+                for _ in range(3 * FRAGMENTS):
+                    await client.send_raw(masked(b"x" * size, Opcode.CONT, fin=False))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flood)
+            assert (await client.wait_closed())[0] == 1009
+            nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"\x81\x01a", 1002),  # not masked
+        (b"\xf1\x80mask", 1002),  # reserved bits
+        (b"\x83\x80mask", 1002),  # an unknown opcode
+        (masked(b"a", Opcode.CONT), 1002),
+        (masked(b"a", fin=False) + masked(b"b"), 1002),
+        (masked(b"x" * 10, Opcode.PING)[:1] + b"\xfe\x00\x7e" + b"mask" + b"x" * 126, 1002),
+        (masked(b"\x00", Opcode.CLOSE), 1002),
+        (masked(struct.pack("!H", 1005), Opcode.CLOSE), 1002),
+    ],
+)
+async def test_a_breach_of_the_protocol_closes_with_its_code(data: bytes, code: int) -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        await client.send_raw(data)
+        assert (await client.wait_closed())[0] == code
+
+
+@pytest.mark.parametrize("size", [0, 125, 126, 65_535, 65_536, 200_000])
+async def test_frames_of_every_length_are_written_as_the_codec_would(size: int) -> None:
+    from websockets.frames import Frame
+
+    payload = b"x" * size
+    assert text_frame(payload) == Frame(Opcode.TEXT, payload).serialize(mask=False)
+
+
+async def test_an_answer_of_a_megabyte_arrives_whole() -> None:
+    broker = FakeBroker()
+    broker.answers["send_env"] = {"much": "y" * 1_000_000}
+    async with open_port(broker, sockets=True) as port:
+        client = await port.dial()
+        assert len((await client.ask("send_env"))["result"]["much"]) == 1_000_000
+
+
+# Signs of life
+
+
+@pytest.mark.requirement("ws.ping")
+async def test_a_peer_that_answers_no_ping_is_gone_30_s_after_its_last_sign_of_life(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        client.answers = False
+        await trio.sleep(7)
+        await client.send(ECHO)
+        start = trio.current_time()
+        assert (await client.wait_closed(40))[0] == 1006
+        assert trio.current_time() - start == pytest.approx(SETTINGS.streams.dead_s, abs=0.01)
+        assert client.pings == 1
+
+
+@pytest.mark.requirement("ws.ping", "ws.contained")
+async def test_an_idle_peer_that_answers_pings_stays(autojump_clock: MockClock) -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        with trio.move_on_after(600):
+            await client.receive(seconds=700)
+        assert client.pings in (29, 30)
+        assert echoed(await client.ask("echo"))
+
+
+@pytest.mark.requirement("ws.ping")
+async def test_a_peer_that_only_talks_and_answers_no_ping_stays(autojump_clock: MockClock) -> None:
+    async with open_port(FakeBroker()) as port:
+        client = await port.dial()
+        client.answers = False
+        for _ in range(20):
+            await trio.sleep(15)
+            assert echoed(await client.ask("echo"))
+
+
+@pytest.mark.requirement("ws.ping", "ws.back-pressure")
+async def test_a_peer_is_not_taken_for_dead_while_we_do_not_read_from_it(autojump_clock: MockClock) -> None:
+    broker = FakeBroker()
+
+    async def long_poll(*_: Any) -> dict[str, int]:
+        await trio.sleep(45)
+        return {}
+
+    broker.answers["desk_rings"] = long_poll
+    async with open_port(broker) as port:
+        client = await port.dial()
+        await client.send(*(request(n, "desk_rings") for n in range(100)))
+        answers = [(await client.receive(200))["id"] for _ in range(100)]
+        assert sorted(answers) == list(range(100))
+
+
+# Ends
+
+
+async def test_a_close_by_the_peer_is_answered_and_the_connection_leaves() -> None:
+    async with open_port(FakeBroker(), sockets=True) as port:
+        client = await port.dial()
+        await client.close()
+        assert client.protocol.close_code == 1000
+
+
+@pytest.mark.requirement("ws.last-words")
+@pytest.mark.parametrize("end", ["close", "half-close"])
+async def test_a_request_right_before_the_end_is_still_done(end: str) -> None:
+    broker = FakeBroker()
+    done = trio.Event()
+
+    async def slowly(*_: Any) -> dict[str, int]:
+        for _ in range(10):
+            await trio.lowlevel.checkpoint()
+        done.set()
+        return {}
+
+    broker.answers["send_env"] = slowly
+    async with open_port(broker) as port:
+        client = await port.dial()
+        last = masked(request(1, "send_env"))
+        if end == "close":
+            await client.send_raw(last + masked(struct.pack("!H", 1000), Opcode.CLOSE))
+            assert (await client.wait_closed())[0] == 1000
+        else:
+            await client.send_raw(last)
+            await client.stream.send_eof()  # type: ignore[attr-defined]
+            assert echoed(await client.receive())
+        with trio.fail_after(5):
+            await done.wait()
+
+
+@pytest.mark.requirement("ws.close-bounded", "ws.slow-reader")
+async def test_a_peer_that_never_answers_our_close_is_cut(autojump_clock: MockClock) -> None:
+    broker = FakeBroker()
+    async with open_port(broker) as port:
+        client = await port.dial({"Authorization": f"Turret {proof()}"})
+        client.answers = False
+        await client.ask("follow")
+        broker.readers[0].fall_behind()
+        start = trio.current_time()
+        code, reason = await client.wait_closed(60)
+        assert (code, "cursor" in reason) == (4008, True)
+        assert trio.current_time() - start <= CLOSE_S + 0.01
+
+
+@pytest.mark.requirement("ws.close-bounded")
+async def test_a_peer_that_closes_and_then_stays_connected_is_cut(autojump_clock: MockClock) -> None:
+    listener = MemoryListener()
+    left = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(serve_dealing, FakeBroker(), [listener], shutdown=left))  # type: ignore[arg-type,list-item]
+        client = await Client.open(await listener.connect())
+        await client.send_raw(masked(b"", Opcode.CLOSE))
+        await trio.sleep(CLOSE_S + 0.1)
+        with pytest.raises(trio.BrokenResourceError):
+            await client.send_raw(b"x")
+        left.set()
+
+
+@pytest.mark.requirement("ws.close-bounded", "ws.slow-reader", "ws.contained")
+async def test_a_send_that_makes_no_progress_ends_the_connection_within_15_s(
+    autojump_clock: MockClock,
+) -> None:
+    class Clogging(MemoryListener):
+        """Its connections take a send only as far as the far end reads."""
+
+        async def connect(self) -> trio.abc.Stream:
+            ours, theirs = trio.testing.lockstep_stream_pair()
+            await self._send.send(theirs)
+            return ours
+
+    listener = Clogging()
+    broker = FakeBroker()
+    broker.answers["send_env"] = {"much": "x" * 300_000}
+    async with trio.open_nursery() as nursery:
+        serve = partial(serve_dealing, broker, [listener], shutdown=trio.Event())  # type: ignore[arg-type,list-item]
+        nursery.start_soon(serve)
+        client = await Client.open(await listener.connect())
+        start = trio.current_time()
+        await client.send(request(1, "send_env"))
+        with trio.fail_after(60), suppress(trio.BrokenResourceError):
+            while True:
+                await client.send_raw(masked(b"", Opcode.PING))  # it talks, but does not read
+                await trio.sleep(0.5)
+        assert 10 <= trio.current_time() - start <= 15.01
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("ws.close-bounded", "ws.handshake")
+async def test_a_slow_writer_of_headers_is_cut_after_10_s(autojump_clock: MockClock) -> None:
+    async with open_port(FakeBroker()) as port:
+        stream = await port.connect()
+        start = trio.current_time()
+        with pytest.raises(trio.BrokenResourceError):
+            await trickle(stream, b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 100, pause_s=1)
+        assert trio.current_time() - start == pytest.approx(11, abs=1)
+
+
+@pytest.mark.requirement("ws.close-bounded", "ws.contained")
+@pytest.mark.parametrize("when", ["after the handshake", "inside a frame", "after our close", "while asked"])
+async def test_a_reset_at_any_moment_ends_the_connection_and_no_other(when: str) -> None:
+    async with open_bench() as bench, open_port(bench.broker, sockets=True) as port:
+        abcd = await bench.open("ABCD")
+        bystander = await port.dial()
+        client = await port.dial()
+        await client.ask("follow", **capability(abcd, bench))
+        assert bench.broker.statistics().readers == 1
+        if when == "inside a frame":
+            await client.send_raw(masked(ECHO)[:-3])
+        elif when == "after our close":
+            await client.send_raw(masked(b"", Opcode.CLOSE))
+        elif when == "while asked":
+            await client.send(*[request(1, "wire_info")] * 50)
+        reset(client)
+        with trio.fail_after(5):
+            await until(lambda: bench.broker.statistics().readers == 0)
+        assert echoed(await bystander.ask("wire_info"))
+
+
+def reset(client: Client) -> None:
+    """Close with an RST."""
+    stream = client.stream
+    assert isinstance(stream, trio.SocketStream)
+    stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    stream.socket.close()
+
+
+@pytest.mark.requirement("ws.contained")
+async def test_two_hundred_connections_leave_no_task_behind() -> None:
+    async with open_port(FakeBroker(), sockets=True) as port:
+        before = living()
+
+        async def visit(n: int) -> None:
+            client = await port.dial()
+            await client.send(ECHO)
+            if n % 4 == 0:
+                await client.close()
+            elif n % 4 == 1:
+                reset(client)
+            elif n % 4 == 2:
+                await client.stream.aclose()
+            else:
+                await client.receive()
+                await client.stream.aclose()
+
+        for _ in range(4):
+            async with trio.open_nursery() as nursery:
+                for n in range(50):
+                    nursery.start_soon(visit, n)
+        with trio.fail_after(10):
+            await until(lambda: living() <= before)
+
+
+def living() -> int:
+    return trio.lowlevel.current_statistics().tasks_living
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Look again and again; the caller bounds it."""
+    while not true():  # noqa: ASYNC110  # the kernel tells when it likes
+        await trio.sleep(0.005)
+
+
+@pytest.mark.requirement("ws.contained")
+async def test_a_fault_in_the_door_itself_ends_one_connection_alone() -> None:
+    broker = FakeBroker()
+    async with open_port(broker) as port:
+        bystander = await port.dial()
+        broker.wire_info = None  # type: ignore[assignment,method-assign]
+        with pytest.raises(EOFError):
+            await port.dial()
+        assert echoed(await bystander.ask("echo"))
+
+
+@pytest.mark.requirement("ws.handshake")
+async def test_beyond_the_bound_a_newcomer_is_turned_away_and_later_taken() -> None:
+    async with open_port(FakeBroker(), bounds=Bounds(connections=2)) as port:
+        first, _second = await port.dial(), await port.dial()
+        stream = await port.connect()
+        with trio.fail_after(5):
+            assert b" 503 " in await stream.receive_some()
+        await first.close()
+        await wait_all_tasks_blocked()
+        assert echoed(await (await port.dial()).ask("echo"))
+
+
+# Slow readers
+
+
+@pytest.mark.requirement("ws.slow-reader", "ws.whole-frames", "ws.contained")
+async def test_a_client_that_stops_reading_is_closed_as_slow_and_misses_nothing_when_it_resumes() -> None:
+    """20 MB are published while one client does not read; another reads all the time."""
+    store = MemoryStore()
+    async with open_bench(store=store) as bench, open_port(bench.broker, sockets=True) as port:
+        abcd = await bench.open("ABCD")
+        lazy, busy = await port.dial(), await port.dial()
+        for client in (lazy, busy):
+            await client.ask("follow", **capability(abcd, bench))
+        writer = Writer(store, f"pk:{abcd.pk}", size=8_000)
+        seen: list[int] = []
+        worst = 0
+        for _ in range(40):
+            await writer.write(64)
+            while len(seen) < writer.written:
+                seen.append((await busy.receive())["params"]["n"])
+            worst = max(worst, bench.broker.statistics().pending_bytes)
+        assert seen == list(range(2560))
+        assert worst <= 2 * SETTINGS.streams.queue_bytes
+        assert bench.broker.statistics().slow_readers == 1
+        code, _ = await lazy.wait_closed()
+        assert code == 4008
+        got = lazy.texts()
+        assert [each["params"]["n"] for each in got] == list(range(len(got)))
+        assert 0 < len(got) < 2560
+        again = await port.dial()
+        await again.ask("follow", after=got[-1]["params"]["cursor"], **capability(abcd, bench))
+        rest = [(await again.receive())["params"]["n"] for _ in range(2560 - len(got))]
+        assert rest == list(range(len(got), 2560))
+
+
+@pytest.mark.requirement("ws.back-pressure", "ws.slow-reader")
+async def test_a_client_that_asks_for_much_and_reads_nothing_stops_being_read(
+    autojump_clock: MockClock,
+) -> None:
+    broker = FakeBroker(SETTINGS)
+    broker.answers["send_env"] = {"much": "x" * 100_000}
+    ours, theirs = trio.testing.memory_stream_pair()
+    blocked = trio.Event()
+    theirs.send_stream.send_all_hook = blocked.wait  # type: ignore[union-attr]
+    listener = MemoryListener()
+    async with trio.open_nursery() as nursery:
+        serve = partial(serve_dealing, broker, [listener], shutdown=trio.Event())  # type: ignore[arg-type,list-item]
+        nursery.start_soon(serve)
+        await listener._send.send(theirs)
+        await ours.send_all(head())
+        await wait_all_tasks_blocked()
+        for n in range(200):
+            await ours.send_all(masked(request(n, "send_env")))
+        await wait_all_tasks_blocked()
+        assert len(broker.calls) < 80
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("ws.back-pressure")
+async def test_pings_of_a_client_that_reads_nothing_do_not_pile_up_as_pongs(
+    autojump_clock: MockClock,
+) -> None:
+    ours, theirs = trio.testing.memory_stream_pair()
+    blocked = trio.Event()
+    theirs.send_stream.send_all_hook = blocked.wait  # type: ignore[union-attr]
+    listener = MemoryListener()
+    async with trio.open_nursery() as nursery:
+        serve = partial(serve_dealing, FakeBroker(SETTINGS), [listener], shutdown=trio.Event())  # type: ignore[arg-type,list-item]
+        nursery.start_soon(serve)
+        await listener._send.send(theirs)
+        await ours.send_all(head())
+        await wait_all_tasks_blocked()
+        flood = masked(b"x" * 125, Opcode.PING) * 100
+        for _ in range(100):
+            await ours.send_all(flood)
+        await wait_all_tasks_blocked()
+        left = len(theirs.receive_stream._incoming._data)  # type: ignore[union-attr]
+        assert left > 50 * len(flood)
+        nursery.cancel_scope.cancel()
+
+
+# Shutdown
+
+
+@pytest.mark.requirement("ws.restart", "ws.close-bounded")
+async def test_at_shutdown_requests_under_way_are_answered_then_1012_with_a_hint(
+    autojump_clock: MockClock,
+) -> None:
+    broker = FakeBroker()
+
+    async def slowly(*_: Any) -> dict[str, str]:
+        await trio.sleep(2)
+        return {"in": "time"}
+
+    broker.answers["send_env"] = slowly
+    async with open_port(broker) as port:
+        client, idle = await port.dial(), await port.dial()
+        await client.send(request(1, "send_env"))
+        await wait_all_tasks_blocked()
+        port.shutdown.set()
+        assert (await client.receive())["result"] == {"in": "time"}
+        for each in (client, idle):
+            code, reason = await each.wait_closed()
+            assert code == 1012
+            assert 500 <= msgspec.json.decode(reason)["retry_in_ms"] < 5500
+            await each.stream.aclose()
+        with trio.fail_after(1):
+            await port.returned.wait()
+
+
+@pytest.mark.requirement("ws.restart", "ws.close-bounded")
+@pytest.mark.parametrize("peer", ["hangs", "ignores the close", "shakes hands"])
+async def test_the_shutdown_ends_in_time_whatever_peers_do(peer: str, autojump_clock: MockClock) -> None:
+    broker = FakeBroker()
+
+    async def never(*_: Any) -> None:
+        await trio.sleep_forever()
+
+    broker.answers["send_env"] = never
+    async with open_port(broker) as port:
+        if peer == "shakes hands":
+            await (await port.connect()).send_all(b"GET ")
+        else:
+            client = await port.dial()
+            if peer == "hangs":
+                await client.send(request(1, "send_env"))
+        await wait_all_tasks_blocked()
+        start = trio.current_time()
+        port.shutdown.set()
+        with trio.fail_after(10):
+            await port.returned.wait()
+        assert trio.current_time() - start <= DRAIN_S + CLOSE_S + 0.01
+
+
+@pytest.mark.requirement("ws.restart", "ws.stream-ended")
+async def test_what_was_committed_before_the_shutdown_reaches_its_followers_first(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_bench() as bench, open_port(bench.broker) as port:
+        abcd, efgh = await bench.open("ABCD"), await bench.open("EFGH")
+        client = await port.dial()
+        await client.ask("follow", **capability(abcd, bench))
+        await bench.dial(efgh, abcd)
+        bench.broker.end_streams(refuse("unavailable", "the broker restarts"))
+        port.shutdown.set()
+        assert (await client.wait_closed())[0] == 1012
+        assert [each["method"] for each in client.texts()] == ["ring", "ended"]
+
+
+async def test_cancelling_the_server_cuts_everything_at_once() -> None:
+    listener = MemoryListener()
+    async with trio.open_nursery() as nursery:
+        serve = partial(serve_dealing, FakeBroker(), [listener], shutdown=trio.Event())  # type: ignore[arg-type,list-item]
+        nursery.start_soon(serve)
+        client = await Client.open(await listener.connect())
+        nursery.cancel_scope.cancel()
+    assert (await client.wait_closed())[0] == 1006

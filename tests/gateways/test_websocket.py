@@ -1,0 +1,288 @@
+"""`/ws` on the public port: the session of the dealing port, carried by Quart-Trio and Hypercorn."""
+
+import json
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+import trio_websocket
+from quart_trio import QuartTrio
+from websockets.frames import Opcode
+
+from broker.store.memory import MemoryStore
+from broker.wire.refusals import refuse
+from gateways.guard import Origins, check_origin
+from gateways.http import serve_http
+from gateways.listen import Bounds
+from gateways.websocket import register
+from tests.gateways.test_dealing import living, reset, until
+from tests.gateways.test_handshake import head, status
+from tests.support.broker import open_bench
+from tests.support.broker_fake import FakeBroker, proof
+from tests.support.peers import exchange
+from tests.support.streams import Writer
+from tests.support.ws import SETTINGS, Port, authenticate, capability, masked, request
+
+ECHO = request(1, "echo")
+QUICK = msgspec.structs.replace(SETTINGS, streams=msgspec.structs.replace(SETTINGS.streams, ping_s=0.1))
+"""Hypercorn's ping task notices at its next ping that its connection has gone."""
+
+
+@asynccontextmanager
+async def open_public(broker: Any, bounds: Bounds = Bounds()) -> AsyncIterator[Port]:  # noqa: B008  # frozen
+    """The public port with nothing but /ws on it, behind its guards."""
+    shutdown = trio.Event()
+    app = QuartTrio(__name__)
+    register(app, broker, shutdown=shutdown)
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    dialled: list[trio.abc.Stream] = []
+    address = listeners[0].socket.getsockname()[:2]
+    port = Port(shutdown, lambda: trio.open_tcp_stream(*address), dialled)  # noqa: ASYNC105  # awaited there
+    port.address = address
+    guarded = check_origin(app, Origins(), bounds)  # type: ignore[arg-type]  # Quart's own ASGI types
+
+    async def serve(task_status: trio.TaskStatus[None]) -> None:
+        await serve_http(
+            guarded, listeners, broker.settings, shutdown=shutdown, bounds=bounds, task_status=task_status
+        )
+        port.returned.set()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(serve)
+            yield port
+            nursery.cancel_scope.cancel()
+    finally:
+        for stream in dialled:
+            await trio.aclose_forcefully(stream)
+
+
+@pytest.mark.requirement("ws.one-protocol", "ws.hello-first", "ws.authenticate", "ws.follow")
+async def test_a_deal_is_made_over_the_public_port() -> None:
+    async with open_bench() as bench, open_public(bench.broker) as port:
+        abcd, efgh = await bench.open("ABCD"), await bench.open("EFGH")
+        async with trio_websocket.open_websocket(
+            "127.0.0.1", port.address[1], "/ws", use_ssl=False
+        ) as dealer:
+            hello = json.loads(await dealer.get_message())
+            proven = authenticate(abcd, bench, hello["params"]["challenge"])
+            await dealer.send_message(request(1, "authenticate", **proven).decode())
+            await dealer.send_message(request(2, "follow").decode())
+            assert [json.loads(await dealer.get_message())["id"] for _ in range(2)] == [1, 2]
+            line = await bench.dial(efgh, abcd)
+            assert json.loads(await dealer.get_message())["params"]["conv"] == line.conv
+            await dealer.send_message(request(3, "send_env", **line.next("PICKUP")).decode())
+            kinds = {json.loads(await dealer.get_message()).get("method", "answer") for _ in range(2)}
+            assert kinds == {"env", "answer"}
+
+
+@pytest.mark.requirement("ws.concurrent", "ws.no-silence", "ws.malformed-frame")
+async def test_frames_are_answered_as_on_the_dealing_port() -> None:
+    async with open_public(FakeBroker()) as port:
+        client = await port.dial(path="/ws")
+        await client.send(*(request(n, "echo") for n in range(100)))
+        assert {(await client.receive())["id"] for _ in range(100)} == set(range(100))
+        await client.send_raw(masked(b"\x00", Opcode.BINARY) + masked(b"", Opcode.BINARY) + masked(b""))
+        assert [(await client.receive())["error"]["code"] for _ in range(3)] == [-32600, -32600, -32700]
+        assert (await client.ask("nothing"))["error"]["code"] == -32601
+        text = request(9, "echo", text="grün €")
+        await client.send_raw(masked(text[:60], fin=False) + masked(text[60:], Opcode.CONT))
+        assert (await client.receive())["result"]["echo"]["text"] == "grün €"
+
+
+@pytest.mark.requirement("ws.frame-limit", "ws.utf8", "ws.close-bounded")
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (masked(b"x" * 70_000), 1009),
+        (masked("€".encode() * 22_000), 1009),
+        (masked(b"x" * 40_000, fin=False) + masked(b"x" * 40_000, Opcode.CONT, fin=False), 1009),
+        (masked(b'"\xff"'), 1007),
+        (b"\x81\x01a", 1002),
+    ],
+)
+async def test_a_breach_closes_with_its_code(data: bytes, code: int) -> None:
+    async with open_public(FakeBroker(), Bounds(linger_s=0.1)) as port:
+        client = await port.dial(path="/ws")
+        await client.send_raw(data)
+        assert (await client.wait_closed())[0] == code
+
+
+@pytest.mark.requirement("ws.upgrade-proof")
+async def test_the_upgrade_may_carry_a_proof_and_a_wrong_one_is_refused_over_http() -> None:
+    broker = FakeBroker()
+    async with open_public(broker) as port:
+        client = await port.dial({"Authorization": f"Turret {proof()}"}, "/ws")
+        assert "result" in await client.ask("follow")
+        broker.refuse_admission = refuse("bad_statement", "too old")
+        answer = await exchange(port.address, head("/ws", Authorization=f"Turret {proof()}", Host=host(port)))
+        assert status(answer) == 401
+        assert b'"code":"bad_statement"' in answer
+
+
+def host(port: Port) -> str:
+    return f"127.0.0.1:{port.address[1]}"
+
+
+@pytest.mark.requirement("ws.origin")
+async def test_a_strange_page_may_not_open_a_socket() -> None:
+    async with open_public(FakeBroker()) as port:
+        asked = head("/ws", Origin="https://evil.example", Host=host(port))
+        assert status(await exchange(port.address, asked)) == 403
+
+
+@pytest.mark.requirement("ws.contained")
+async def test_a_hostile_upgrade_ends_one_connection_alone() -> None:
+    async with open_public(FakeBroker()) as port:
+        bystander = await port.dial(path="/ws")
+        answer = await exchange(
+            port.address, head("/ws", Host=host(port)) + b"\x89\x80mask" + b"trailing" * 100
+        )
+        assert status(answer) == 400
+        assert "result" in await bystander.ask("echo")
+        assert "result" in await (await port.dial(path="/ws")).ask("echo")
+
+
+@pytest.mark.requirement("ws.slow-reader", "ws.whole-frames")
+async def test_a_client_that_stops_reading_is_closed_as_slow_and_resumes() -> None:
+    store = MemoryStore()
+    async with open_bench(store=store) as bench, open_public(bench.broker) as port:
+        abcd = await bench.open("ABCD")
+        lazy, busy = await port.dial(path="/ws"), await port.dial(path="/ws")
+        for client in (lazy, busy):
+            await client.ask("follow", **capability(abcd, bench))
+        writer = Writer(store, f"pk:{abcd.pk}", size=8_000)
+        seen: list[int] = []
+        for _ in range(40):
+            await writer.write(64)
+            while len(seen) < writer.written:
+                seen.append((await busy.receive())["params"]["n"])
+        assert seen == list(range(2560))
+        assert bench.broker.statistics().pending_bytes <= 2 * SETTINGS.streams.queue_bytes
+        code, _ = await lazy.wait_closed()
+        assert code == 4008
+        got = [each["params"]["n"] for each in lazy.texts()]
+        assert got == list(range(len(got)))
+        assert 0 < len(got) < 2560
+
+
+@pytest.mark.requirement("ws.close-bounded", "ws.slow-reader")
+async def test_a_client_that_never_reads_is_cut_by_the_sockets_deadline() -> None:
+    store = MemoryStore()
+    async with (
+        open_bench(store=store) as bench,
+        open_public(bench.broker, Bounds(send_s=0.2, orphan_s=0.2, linger_s=0.1)) as port,
+    ):
+        abcd = await bench.open("ABCD")
+        client = await port.dial(path="/ws")
+        await client.ask("follow", **capability(abcd, bench))
+        writer = Writer(store, f"pk:{abcd.pk}", size=8_000)
+        await writer.write(2560)
+        with trio.fail_after(5):
+            await until(lambda: bench.broker.statistics().readers == 0)
+
+
+@pytest.mark.requirement("ws.close-bounded", "ws.contained", "ws.presence")
+@pytest.mark.parametrize("when", ["idle", "inside a frame", "while asked"])
+async def test_a_reset_ends_the_connection_and_its_stream(when: str) -> None:
+    async with open_bench() as bench, open_public(bench.broker) as port:
+        abcd = await bench.open("ABCD")
+        bystander = await port.dial(path="/ws")
+        client = await port.dial(path="/ws")
+        await client.ask("follow", **capability(abcd, bench))
+        if when == "inside a frame":
+            await client.send_raw(masked(ECHO)[:-3])
+        elif when == "while asked":
+            await client.send(*[request(1, "wire_info")] * 50)
+        reset(client)
+        with trio.fail_after(5):
+            await until(lambda: bench.broker.statistics().readers == 0)
+        assert "result" in await bystander.ask("wire_info")
+
+
+@pytest.mark.requirement("ws.last-words")
+async def test_requests_right_before_a_close_are_still_done() -> None:
+    broker = FakeBroker()
+    done: list[int] = []
+
+    async def slowly(*_: Any) -> dict[str, int]:
+        for _ in range(10):
+            await trio.lowlevel.checkpoint()
+        done.append(1)
+        return {}
+
+    broker.answers["send_env"] = slowly
+    async with open_public(broker) as port:
+        client = await port.dial(path="/ws")
+        last = b"".join(masked(request(n, "send_env")) for n in range(30))
+        await client.send_raw(last + masked(struct.pack("!H", 1000), Opcode.CLOSE))
+        assert (await client.wait_closed())[0] == 1000
+        with trio.fail_after(5):
+            await until(lambda: len(done) == 30)
+
+
+@pytest.mark.requirement("ws.contained")
+async def test_connections_that_come_and_go_leave_no_task_behind() -> None:
+    async with open_public(FakeBroker(QUICK)) as port:
+        before = living()
+
+        async def visit(n: int) -> None:
+            client = await port.dial(path="/ws")
+            await client.send(ECHO)
+            if n % 3 == 0:
+                await client.close()
+            elif n % 3 == 1:
+                reset(client)
+            else:
+                await client.stream.aclose()
+
+        for _ in range(2):
+            async with trio.open_nursery() as nursery:
+                for n in range(30):
+                    nursery.start_soon(visit, n)
+        with trio.fail_after(10):
+            await until(lambda: living() <= before)
+
+
+@pytest.mark.requirement("ws.restart")
+async def test_at_shutdown_requests_under_way_are_answered_then_1012_with_a_hint() -> None:
+    broker = FakeBroker(QUICK)
+    gate = trio.Event()
+
+    async def slowly(*_: Any) -> dict[str, str]:
+        await gate.wait()
+        return {"in": "time"}
+
+    broker.answers["send_env"] = slowly
+    async with open_public(broker) as port:
+        client, idle = await port.dial(path="/ws"), await port.dial(path="/ws")
+        await client.send(request(1, "send_env"))
+        with trio.fail_after(5):
+            await until(lambda: len(broker.calls) == 1)
+        port.shutdown.set()
+        code, reason = await idle.wait_closed()
+        assert code == 1012
+        assert 500 <= msgspec.json.decode(reason)["retry_in_ms"] < 5500
+        gate.set()
+        assert (await client.receive())["result"] == {"in": "time"}
+        assert (await client.wait_closed())[0] == 1012
+        with trio.fail_after(5):
+            await port.returned.wait()
+
+
+async def test_cancelling_the_server_ends_connections_soon_even_with_requests_under_way() -> None:
+    broker = FakeBroker()
+
+    async def never(*_: Any) -> None:
+        await trio.sleep_forever()
+
+    broker.answers["send_env"] = never
+    with trio.fail_after(5):
+        async with open_public(broker) as port:
+            client = await port.dial(path="/ws")
+            await client.send(request(1, "send_env"))
+            await until(lambda: len(broker.calls) == 1)

@@ -1,0 +1,223 @@
+"""The actor's loop: back-pressure, commits shielded within a bound, in doubt, leaving."""
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from broker.actors.actor import GONE, Actor, Crashed, Gone, Letter, Reply
+from broker.actors.house import House
+from broker.store.memory import MemoryStore
+from broker.store.port import Append, Conflict, InDoubt, Unavailable, Unit
+from broker.wire.refusals import Refusal
+
+
+class Counter(Actor[int]):
+    """Appends a row for each command and counts them."""
+
+    loads = 0
+
+    async def load(self) -> int:
+        Counter.loads += 1
+        return len(await self.store.entries("count"))
+
+    async def handle(self, command: Any) -> Any:
+        if command == "boom":
+            raise ZeroDivisionError
+        assert self.state is not None
+        unit = Unit(append=Append("count", self.state, str(command).encode(), 0))
+        refused = await self.commit(unit)
+        if refused is not None:
+            return refused
+        self.state += 1
+        return self.state
+
+
+def counter(store: MemoryStore, mailbox: int = 4) -> Any:
+    return lambda key: Counter(key, store=store, mailbox=mailbox, commit_timeout_s=5.0)
+
+
+def house_of(nursery: trio.Nursery, store: MemoryStore, mailbox: int = 4) -> House:
+    house = House(nursery, idle_s=60.0)
+    house.add("counter", counter(store, mailbox))
+    return house
+
+
+async def test_letters_are_handled_in_order_and_answered() -> None:
+    store = MemoryStore()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        assert [await house.ask("counter", "k", letter) for letter in "abc"] == [1, 2, 3]
+        assert [entry.data for entry in await store.entries("count")] == [b"a", b"b", b"c"]
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("order.overloaded")
+async def test_a_full_mailbox_answers_overloaded_at_once(autojump_clock: Any) -> None:
+    store = MemoryStore()
+    store.gate.hold()
+    answers: list[Any] = []
+
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+
+        async def ask() -> None:
+            answers.append(await house.ask("counter", "k", "x"))
+
+        for _ in range(5):
+            nursery.start_soon(ask)
+            await wait_all_tasks_blocked()
+        assert answers == []
+        refused = await house.ask("counter", "k", "x")
+        assert isinstance(refused, Refusal)
+        assert (refused.code, refused.retryable) == ("overloaded", True)
+        assert refused.detail["retry_after_ms"] > 0
+        store.gate.release()
+        await wait_all_tasks_blocked()
+        assert answers == [1, 2, 3, 4, 5]
+        nursery.cancel_scope.cancel()
+
+
+async def test_cancelling_the_wait_does_not_cancel_the_command(autojump_clock: Any) -> None:
+    store = MemoryStore()
+    store.gate.hold()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        with trio.move_on_after(1):
+            await house.ask("counter", "k", "x")
+        store.gate.release()
+        await wait_all_tasks_blocked()
+        assert [entry.data for entry in await store.entries("count")] == [b"x"]
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("retries.in-doubt")
+@pytest.mark.parametrize("applied", [True, False])
+async def test_a_commit_in_doubt_ends_the_actor_and_the_next_one_reads_the_log(applied: bool) -> None:
+    store = MemoryStore()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        await house.ask("counter", "k", "a")
+        before = Counter.loads
+        store.gate.fail_next(InDoubt(), applied=applied)
+        refused = await house.ask("counter", "k", "b")
+        assert (refused.code, refused.retryable) == ("in_doubt", True)
+        assert await house.ask("counter", "k", "c") == (3 if applied else 2)
+        assert Counter.loads == before + 1
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("retries.unavailable")
+async def test_a_commit_certainly_not_written_leaves_the_actor_alive() -> None:
+    store = MemoryStore()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        await house.ask("counter", "k", "a")
+        before = Counter.loads
+        store.gate.fail_next(Unavailable())
+        assert (await house.ask("counter", "k", "b")).code == "unavailable"
+        assert await house.ask("counter", "k", "c") == 2
+        assert Counter.loads == before
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_wedged_commit_is_in_doubt_after_its_bound(autojump_clock: Any) -> None:
+    store = MemoryStore()
+    store.gate.hold()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        start = trio.current_time()
+        refused = await house.ask("counter", "k", "a")
+        assert refused.code == "in_doubt"
+        assert trio.current_time() - start == pytest.approx(5.0)
+        nursery.cancel_scope.cancel()
+
+
+async def test_shutting_down_in_mid_commit_waits_for_the_commit_within_its_bound(autojump_clock: Any) -> None:
+    store = MemoryStore()
+    store.gate.hold()
+    start = trio.current_time()
+    async with trio.open_nursery() as outer:
+        async with trio.open_nursery() as nursery:
+            house = house_of(nursery, store)
+            outer.start_soon(house.ask, "counter", "k", "a")
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        outer.cancel_scope.cancel()
+    assert trio.current_time() - start <= 5.01
+
+
+async def test_a_conflict_means_reading_again_and_the_letter_is_asked_again() -> None:
+    store = MemoryStore()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        await house.ask("counter", "k", "a")
+        await store.commit(Unit(append=Append("count", 1, b"from elsewhere", 0)))
+        assert await house.ask("counter", "k", "b") == 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_crash_is_contained_told_to_its_caller_and_healed_by_the_log(caplog: Any) -> None:
+    store = MemoryStore()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        await house.ask("counter", "k", "a")
+        with pytest.raises(Crashed):
+            await house.ask("counter", "k", "boom")
+        assert await house.ask("counter", "k", "b") == 2
+        assert house.crashes == 1
+        nursery.cancel_scope.cancel()
+    assert "crashed" in caplog.text
+
+
+async def test_letters_behind_a_crash_are_handled_by_the_next_actor() -> None:
+    store = MemoryStore()
+    answers: list[Any] = []
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+
+        async def ask(letter: str) -> None:
+            try:
+                answers.append(await house.ask("counter", "k", letter))
+            except Crashed:
+                answers.append("crashed")
+
+        store.gate.hold()
+        for letter in ("a", "boom", "b"):
+            nursery.start_soon(ask, letter)
+            await wait_all_tasks_blocked()
+        store.gate.release()
+        await wait_all_tasks_blocked()
+        assert answers == [1, "crashed", 2]
+        nursery.cancel_scope.cancel()
+
+
+async def test_busy_comes_without_a_checkpoint() -> None:
+    actor = counter(MemoryStore(), mailbox=0)("k")
+    with trio.testing.assert_no_checkpoints():
+        assert isinstance(actor.post(Letter("x", Reply())), Refusal)
+
+
+async def test_an_actor_that_left_turns_away_what_comes(autojump_clock: Any) -> None:
+    store = MemoryStore()
+    actor = counter(store)("k")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(actor.run)
+        await actor.wait_loaded()
+        actor.leave()
+        await wait_all_tasks_blocked()
+        assert actor.gone
+        assert isinstance(actor.post(Letter("x", Reply())), Gone)
+
+
+async def test_a_reply_is_given_once() -> None:
+    reply = Reply()
+    reply.answer(1)
+    reply.answer(2)
+    assert await reply.wait() == 1
+    assert GONE is not None
+
+
+def test_conflict_says_what_did_not_hold() -> None:
+    assert Conflict("append", "conv:1").what == "append"

@@ -1,0 +1,122 @@
+"""The reference adapter: the law, and the gate that other tests lean on."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+import trio.testing
+
+from broker.store.memory import MemoryStore
+from broker.store.port import Event, InDoubt, Store, Unavailable, Unit
+
+pytest.register_assert_rewrite("tests.broker.store.conformance")
+
+from tests.broker.store.conformance import SOME, Conformance, refused, row  # noqa: E402  # rewritten first
+
+
+@pytest.mark.requirement(
+    "store.all-or-none",
+    "store.conflict-kinds",
+    "store.one-row-per-n",
+    "store.positions-without-gap",
+    "store.told-before-return",
+    "store.versions",
+    "store.settle",
+    "store.cancelled-commit",
+    "store.pages",
+    "store.index-order",
+    "store.due",
+    "store.text-once",
+    "store.epoch",
+    "store.remember",
+    "store.sweep",
+    "store.drop",
+    "store.close",
+)
+class TestConformance(Conformance):
+    @pytest.fixture
+    async def store(self) -> AsyncIterator[Store]:
+        yield MemoryStore()
+
+
+async def test_a_held_commit_is_written_when_it_is_released() -> None:
+    store = MemoryStore()
+    store.gate.hold()
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(store.commit, row("conv:a", 0))
+            nursery.start_soon(store.commit, row("conv:b", 0))
+            await trio.testing.wait_all_tasks_blocked()
+            assert store.gate.waiting == 1
+            assert await store.entries("conv:a") == []
+            store.gate.release()
+    assert len(await store.entries("conv:a")) == len(await store.entries("conv:b")) == 1
+
+
+@pytest.mark.parametrize("written", [False, True])
+async def test_who_gives_up_on_a_held_commit_leaves_it_written_or_not(written: bool) -> None:
+    store = MemoryStore()
+    store.gate.hold(written=written)
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(store.commit, SOME)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        store.gate.release()
+    assert bool(await store.entries("conv:some")) is written
+    await store.commit(row("conv:b", 0))
+
+
+async def test_a_broken_commit_is_not_written_and_the_next_one_is() -> None:
+    store = MemoryStore()
+    store.gate.fail_next(Unavailable("full"))
+    with pytest.raises(Unavailable, match="full"):
+        await store.commit(SOME)
+    assert await store.entries("conv:some") == []
+    await store.commit(SOME)
+
+
+@pytest.mark.parametrize("told", [False, True])
+async def test_what_is_in_doubt_may_have_been_applied(told: bool) -> None:
+    store = MemoryStore()
+    heard: list[Event] = []
+    store.watch(heard.extend)
+    store.gate.fail_next(InDoubt("lost"), applied=True, told=told)
+    with pytest.raises(InDoubt):
+        await store.commit(row("conv:a", 0, "pk:a"))
+    assert len(await store.entries("conv:a")) == 1
+    assert len(heard) == told
+    assert await refused(store, row("conv:a", 0, "pk:a")) == "append"
+
+
+async def test_a_fault_waits_for_the_commit_that_it_is_meant_for() -> None:
+    store = MemoryStore()
+
+    def meant(unit: Unit) -> bool:
+        return unit.append is not None and unit.append.log == "conv:b"
+
+    store.gate.fail_next(InDoubt(), when=meant)
+    await store.commit(row("conv:a", 0))
+    with pytest.raises(InDoubt):
+        await store.commit(row("conv:b", 0))
+    assert await store.entries("conv:b") == []
+
+
+async def test_only_what_is_in_doubt_may_be_applied() -> None:
+    with pytest.raises(ValueError, match="doubt"):
+        MemoryStore().gate.fail_next(Unavailable(), applied=True)
+
+
+async def test_a_broken_store_refuses_writes_and_reads_on() -> None:
+    store = MemoryStore()
+    await store.commit(SOME)
+    store.broken = "the disk is gone"
+    with pytest.raises(Unavailable, match="the disk is gone"):
+        await store.commit(row("conv:a", 0))
+    assert len(await store.entries("conv:some")) == 1
+
+
+async def test_room_is_what_a_test_says() -> None:
+    store = MemoryStore()
+    store.free = 12
+    assert store.free_bytes() == 12

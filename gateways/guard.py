@@ -118,6 +118,28 @@ def limit_body(app: App, limit: int, bounds: Bounds) -> App:
     return limited
 
 
+def time_body(app: App, bounds: Bounds) -> App:
+    """For an application that reads its body itself: when that takes too long, the client counts as gone."""
+
+    async def timed(scope: Scope, receive: Receive, send: Send) -> None:
+        deadline = trio.current_time() + bounds.body_s
+        whole = scope["type"] != "http"
+
+        async def receiving() -> Message:
+            nonlocal whole
+            if whole:
+                return await receive()
+            with trio.move_on_at(deadline):
+                message = await receive()
+                whole = message["type"] != "http.request" or not message.get("more_body", False)
+                return message
+            return {"type": "http.disconnect"}
+
+        await app(scope, receiving, send)
+
+    return timed
+
+
 def _closing(status: int, body: bytes) -> tuple[int, render.Headers, bytes]:
     return status, [*render.JSON_HEADERS, (b"connection", b"close")], body
 

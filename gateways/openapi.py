@@ -1,0 +1,150 @@
+"""The OpenAPI 3.1 document of the plain doors, out of the tool registry and the table of refusals."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from broker.app import Tool
+from broker.wire.refusals import CODES
+
+SCHEMAS: Final = "#/components/schemas/"
+
+
+def document(tools: Iterable[Tool], version: str, server: str | None = None) -> dict[str, Any]:
+    """The whole document. `version`: the broker's; `server`: the public URL, if it is known."""
+    paths = {f"/v1/{tool.name}": {"post": _operation(tool)} for tool in tools if tool.face != "operator"}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Turret",
+            "version": version,
+            "description": "Desks dial each other and deal in signed envelopes. A refusal has one shape "
+            "everywhere; branch on its code.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": server or "/"}],
+        "paths": {**paths, **_fixed_paths()},
+        "components": {
+            "schemas": {"Refusal": _refusal_schema(), "Fault": _fault_schema()},
+            "securitySchemes": {
+                "turret": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Authorization",
+                    "description": "Turret <base64url of a follow statement's canonical text>.<sig>",
+                }
+            },
+        },
+    }
+
+
+def _operation(tool: Tool) -> dict[str, Any]:
+    shown = {
+        name: each for name, each in tool.output_schema.get("properties", {}).items() if name != "refusal"
+    }
+    return {
+        "operationId": tool.name,
+        "tags": [tool.face],
+        "summary": tool.title or tool.name,
+        "description": tool.description,
+        "security": [{}, {"turret": []}],
+        "requestBody": {
+            "required": bool(tool.input_schema.get("required")),
+            "content": {"application/json": {"schema": tool.input_schema}},
+        },
+        "responses": {
+            "200": {
+                "description": "The result.",
+                "content": {"application/json": {"schema": {**tool.output_schema, "properties": shown}}},
+            },
+            **refusals(),
+        },
+    }
+
+
+def refusals() -> dict[str, Any]:
+    """One response a status: which codes come with it. 405 and 415 are bad_request to a program."""
+    by_status: dict[int, list[str]] = {405: ["bad_request"], 415: ["bad_request"]}
+    for name, code in CODES.items():
+        by_status.setdefault(code.status, []).append(name)
+    answers: dict[str, Any] = {}
+    for status, codes in sorted(by_status.items()):
+        schema = {
+            "type": "object",
+            "required": ["refusal"],
+            "properties": {
+                "refusal": {
+                    "allOf": [{"$ref": f"{SCHEMAS}Refusal"}, {"properties": {"code": {"enum": codes}}}]
+                }
+            },
+        }
+        answers[str(status)] = {
+            "description": "; ".join(f"{name}: {CODES[name].meaning}" for name in codes),
+            "content": {"application/json": {"schema": schema}},
+        }
+    fault = {"schema": {"$ref": f"{SCHEMAS}Fault"}}
+    answers["500"] = {"description": "An unexpected fault.", "content": {"application/json": fault}}
+    return answers
+
+
+def _refusal_schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["code", "status", "message", "retryable"],
+        "properties": {
+            "code": {"type": "string", "enum": list(CODES)},
+            "status": {"type": "integer"},
+            "message": {"type": "string", "description": "for people; its words may change"},
+            "retryable": {"type": "boolean", "description": "the identical request may be sent again"},
+            "retry_after_ms": {"type": "integer", "minimum": 0},
+            "path": {"type": "string", "description": "the member at fault"},
+            "rebuild": {"type": "boolean", "description": "read the head and make a new request"},
+        },
+    }
+
+
+def _fault_schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["error", "incident"],
+        "properties": {"error": {"const": "internal"}, "incident": {"type": "string"}},
+    }
+
+
+def _fixed_paths() -> dict[str, Any]:
+    code = {
+        "name": "code",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[A-Z]{4}$"},
+    }
+    after = {"name": "after", "in": "query", "schema": {"type": "string"}, "description": "the last cursor"}
+    auth = {"name": "auth", "in": "query", "schema": {"type": "string"}, "description": "for EventSource"}
+    last = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}}
+    stream = {
+        "operationId": "rings",
+        "summary": "A desk's events as text/event-stream",
+        "security": [{"turret": []}],
+        "parameters": [code, after, auth, last],
+        "responses": {
+            "200": {
+                "description": "Events.",
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
+            **refusals(),
+        },
+    }
+    return {
+        "/rings/{code}": {"get": stream},
+        "/.well-known/turret.json": {"get": _simple("well_known", "The wire's keys, limits and time")},
+        "/healthz": {"get": _simple("healthz", "The process lives")},
+        "/readyz": {"get": _simple("readyz", "Whether new work is taken; 503 with the reasons when not")},
+    }
+
+
+def _simple(name: str, summary: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"type": "object"}}}
+    return {
+        "operationId": name,
+        "summary": summary,
+        "responses": {"200": {"description": summary, "content": content}},
+    }

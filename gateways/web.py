@@ -1,0 +1,86 @@
+"""All HTTP doors of the public port as one ASGI application.
+
+1. Before every door: faults contained, Host and Origin checked, preflights answered (gateways.guard).
+2. /mcp and /rings are raw ASGI callables; the rest is Quart-Trio.
+3. Every error of the framework is a refusal or an incident in JSON; it never shows a page of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from quart import Quart, Response
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from broker.app import Broker
+from broker.wire.refusals import refuse
+from gateways import metrics, plain, render, sse, wellknown
+from gateways.caller import Network
+from gateways.guard import Origins, check_origin, contain, limit_body, time_body
+from gateways.listen import App, Bounds, Receive, Scope, Send
+
+MCP: Final = "/mcp"
+
+
+def web_app(
+    broker: Broker,
+    figures: metrics.Metrics,
+    *,
+    mcp_app: App | None = None,
+    routes: Sequence[Callable[[Quart], None]] = (),
+    origins: Origins = Origins(),  # noqa: B008  # frozen
+    bounds: Bounds = Bounds(),  # noqa: B008  # frozen
+    proxies: Sequence[Network] = (),
+) -> App:
+    """The application for `serve_http`. `routes` add more to the Quart application (the WebSocket door);
+    `mcp_app` gets every path of /mcp and reads its bodies itself."""
+    quart = quart_app()
+    plain.register(quart, broker, proxies=proxies)
+    wellknown.register(quart, broker, origins.public_url)
+    metrics.register(quart, figures)
+    for add in routes:
+        add(quart)
+    framed: App = limit_body(quart, broker.settings.limits.frame_bytes, bounds)  # type: ignore[arg-type]  # ASGI
+    rings = sse.rings_app(broker, proxies=proxies)
+    mcp = time_body(mcp_app, bounds) if mcp_app is not None else framed
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        if scope["type"] == "http" and (path == MCP or path.startswith(f"{MCP}/")):
+            await mcp(scope, receive, send)
+        elif scope["type"] == "http" and path.startswith(sse.PREFIX):
+            await rings(scope, receive, send)
+        else:
+            await framed(scope, receive, send)
+
+    return contain(check_origin(dispatch, origins, bounds))
+
+
+def quart_app() -> QuartTrio:
+    """A Quart-Trio application without its defaults that cut streams, redirect or answer in HTML."""
+    app = QuartTrio("gateways", static_folder=None)
+    app.config.update(
+        RESPONSE_TIMEOUT=None,  # 60 s would cut a stream
+        BODY_TIMEOUT=None,  # bodies are read and bounded before (gateways.guard)
+        MAX_CONTENT_LENGTH=None,
+        PROVIDE_AUTOMATIC_OPTIONS=False,
+    )
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+
+    @app.errorhandler(HTTPException)
+    async def refused(error: HTTPException) -> Response:
+        if isinstance(error, MethodNotAllowed):
+            answer = refuse("bad_request", "this path takes another method", status=405)
+            response = plain.answer(*render.http(answer))
+            response.headers["allow"] = ", ".join(sorted(error.valid_methods or ()))
+            return response
+        code = "not_found" if error.code == 404 else "bad_request"
+        status = {} if error.code in (None, 404) else {"status": error.code}
+        return plain.answer(*render.http(refuse(code, "there is nothing to be had here", **status)))
+
+    @app.errorhandler(Exception)
+    async def failed(error: Exception) -> Response:
+        return plain.answer(*render.http_fault(render.incident(error, "an HTTP route")))
+
+    return app

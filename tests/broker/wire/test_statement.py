@@ -139,7 +139,7 @@ def test_a_screen_holds_up_to_256_keys_in_each_list_and_one_of_three_modes() -> 
         assert members["mode"] == mode
 
 
-@pytest.mark.requirement("statements.follow-until")
+@pytest.mark.requirement("statements.follow-life")
 def test_a_follow_statement_lives_a_day_at_most() -> None:
     assert taken(value("follow", until=TS + 86_400)).members["until"] == TS + 86_400
     assert refused(value("follow", until=TS + 86_401)).detail == {"path": "until"}
@@ -213,7 +213,7 @@ def test_a_statement_is_good_for_300_seconds_on_either_side(off: int, good: bool
         )
 
 
-@pytest.mark.requirement("statements.follow-until")
+@pytest.mark.requirement("statements.follow-life")
 def test_a_follow_statement_is_good_until_its_time_however_old_but_never_from_the_future() -> None:
     statement = taken(value("follow"))
     assert check_time(statement, TS + FOLLOW_S) is None

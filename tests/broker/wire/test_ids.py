@@ -1,0 +1,44 @@
+"""The forms of the identifiers: nothing shorter, longer, in the other case or with a line end."""
+
+import re
+from typing import get_args
+
+import pytest
+
+from broker.wire.ids import CODE, CONV, MAX_SAFE, NONCE, PK, SIG, TYPE, CodeParam, PkParam
+
+
+@pytest.mark.requirement("envelope.forms")
+@pytest.mark.parametrize(("pattern", "length"), [(PK, 64), (SIG, 128), (CONV, 16), (NONCE, 32)])
+def test_hex_is_lower_case_and_of_its_length(pattern: re.Pattern[str], length: int) -> None:
+    good = "0123456789abcdef" * (length // 16)
+    assert pattern.fullmatch(good)
+    for bad in (
+        good[1:],
+        good + "0",
+        good.upper(),
+        "g" + good[1:],
+        good[:-1] + "\n",
+        good + "\n",
+        "٠" * length,
+        "",
+    ):
+        assert not pattern.fullmatch(bad)
+
+
+@pytest.mark.requirement("desk.code-form")
+def test_a_code_is_four_capital_letters() -> None:
+    assert CODE.fullmatch("ALFA")
+    assert not any(CODE.fullmatch(bad) for bad in ("ALF", "ALFAA", "alfa", "ALF1", "ÄLFA", "ALFA\n", ""))
+
+
+def test_a_type_begins_with_a_letter() -> None:
+    assert TYPE.fullmatch("A")
+    assert TYPE.fullmatch("RFQ_2")
+    assert not any(TYPE.fullmatch(bad) for bad in ("", "_A", "2A", "a", "A" * 33, "A-B"))
+
+
+def test_the_patterns_that_tools_show_are_the_same_forms() -> None:
+    for param, pattern in ((PkParam, PK), (CodeParam, CODE)):
+        assert get_args(param)[1].pattern == f"^{pattern.pattern}$"
+    assert MAX_SAFE == 9_007_199_254_740_991

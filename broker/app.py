@@ -75,7 +75,10 @@ class Broker:
     def __init__(self, services: Services, timers: Timers, tools: Mapping[str, Tool]) -> None:
         self._services = services
         self._timers = timers
-        self.tools = tools
+        self.tools = {name: tool for name, tool in tools.items() if tool.face != "operator"}
+        """What the public doors list and call."""
+        self.operator_tools = {name: tool for name, tool in tools.items() if tool.face == "operator"}
+        """For callers with `operator`, never published."""
         self.settings = services.settings
         self.mcp_url: str | None = None
         self.dealing_url: str | None = None
@@ -95,7 +98,8 @@ class Broker:
         Raises LookupError for a name that is not in `tools`. Cancelling ends the wait; a command that reached its
         actor goes on, and the identical request gets the stored answer.
         """
-        answer = await self.tools[name].run(Context(caller, self._services, progress), params)
+        tools = {**self.tools, **self.operator_tools} if caller.operator else self.tools
+        answer = await tools[name].run(Context(caller, self._services, progress), params)
         if name in ("send_env", "send_call") and not isinstance(answer, Refusal) and not answer.replayed:
             self.accepted += 1
         return answer

@@ -1,0 +1,195 @@
+"""The composition root: configuration → store → broker → doors, in one nursery.
+
+SIGTERM or Ctrl-C: not ready at once, no new connections, what was accepted is finished, sockets close with 1012 and
+a retry hint, and the process ends within ten seconds whatever clients do (wire.md, Streams).
+"""
+
+import logging
+import os
+import signal
+import ssl
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from broker.app import Broker, open_broker
+from broker.clock import SystemClock
+from broker.store.port import InUse, NotAStore, SchemaTooNew, Unavailable
+from broker.store.sqlite import SqliteStore
+from broker.wire.refusals import refuse
+from gateways import websocket
+from gateways.caller import Network, read_proxies
+from gateways.configure import ConfigError, Configuration, load, split_bind
+from gateways.dealing import serve_dealing
+from gateways.guard import Origins
+from gateways.http import serve_http, tls_context
+from gateways.mcp.endpoint import McpApp, mcp_app
+from gateways.metrics import Metrics, measured
+from gateways.web import web_app
+from gateways.wirekeys import WireKeyError, open_keyring
+
+log = logging.getLogger("turret")
+BACKLOG: Final = 1024
+STOP_S: Final = 9.5
+"""After this the doors are closed whatever they still do; the store then finishes its commit."""
+
+
+class ServeError(Exception):
+    """The broker can't be served; the message is one line for a person."""
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """What is told once the broker takes connections."""
+
+    ready: bool
+    http: str
+    dealing: str
+    operator: str | None
+    """The operators' address; none until there is an operators' port."""
+    pk: str
+
+
+def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = False) -> int:
+    """Serve until a signal says stop; returns the exit code. One clear line on stderr for what can't be used."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="turret: %(name)s: %(message)s")
+    logging.getLogger("turret").setLevel(logging.INFO)
+    code = 0
+    try:
+        configuration = load(config, os.environ, flags)
+        trio.run(partial(serve, configuration, announce=partial(_announce, as_json=as_json)))
+    except* (ConfigError, ServeError, WireKeyError) as errors:
+        for error in _leaves(errors):
+            print(f"turret: {error}", file=sys.stderr)
+        code = 2
+    return code
+
+
+async def serve(configuration: Configuration, *, announce: Callable[[Ready], None] = lambda _: None) -> None:
+    """Keep a broker running until SIGTERM or SIGINT. Raises ServeError, WireKeyError, ConfigError."""
+    options = configuration.serve
+    try:
+        proxies = read_proxies(options.behind_proxy)
+        tls = tls_context(options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
+    except (ValueError, OSError) as error:
+        raise ServeError(str(error)) from None
+    async with open_store(Path(options.data)) as store:
+        clock = SystemClock()
+        keyring = await open_keyring(Path(options.data), store, clock.now_ms())
+        async with open_broker(configuration.settings, store, clock, keyring) as broker:
+            await _serve_doors(configuration, broker, proxies, tls, announce)
+
+
+@asynccontextmanager
+async def open_store(directory: Path) -> AsyncIterator[SqliteStore]:
+    """The embedded store of a data directory; closed in any case. Raises ServeError."""
+    try:
+        store = await SqliteStore.open(directory)
+    except (InUse, NotAStore, SchemaTooNew, Unavailable) as error:
+        raise ServeError(str(error)) from None
+    except OSError as error:
+        raise ServeError(f"{directory}: {error.strerror}") from None
+    try:
+        yield store
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_S):
+            await store.aclose()
+
+
+async def _serve_doors(
+    configuration: Configuration,
+    broker: Broker,
+    proxies: tuple[Network, ...],
+    tls: ssl.SSLContext | None,
+    announce: Callable[[Ready], None],
+) -> None:
+    options, settings = configuration.serve, configuration.settings
+    http_listeners = await _listen(options.bind)
+    dealing_listeners = await _listen(options.dealing_bind)
+    http = options.public_url or _url("https" if tls else "http", http_listeners)
+    dealing = _url("wss" if tls else "ws", dealing_listeners)
+    broker.mcp_url, broker.dealing_url = f"{http}/mcp", dealing
+    metrics = Metrics(broker)
+    counted = measured(broker, metrics)
+    shutdown = trio.Event()
+    mcp = mcp_app(counted, proxies=proxies)
+    app = web_app(
+        counted,
+        metrics,
+        mcp_app=mcp,
+        routes=[partial(websocket.register, broker=counted, shutdown=shutdown, proxies=proxies)],
+        origins=Origins(public_url=options.public_url, allowed=options.allowed_origins),
+        proxies=proxies,
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(metrics.sample_lag)
+        async with trio.open_nursery() as doors:
+            await doors.start(
+                partial(
+                    serve_http, app, http_listeners, settings, shutdown=shutdown, tls=tls, proxies=proxies
+                )
+            )
+            await doors.start(
+                partial(
+                    serve_dealing,
+                    counted,
+                    dealing_listeners,
+                    shutdown=shutdown,
+                    ssl_context=tls,
+                    proxies=proxies,
+                    origins=options.allowed_origins,
+                )
+            )
+            announce(Ready(True, http, dealing, None, broker.pk))
+            await _wait_for_signal()
+            _drain(broker, mcp, shutdown)
+            doors.cancel_scope.deadline = trio.current_time() + STOP_S
+        nursery.cancel_scope.cancel()
+
+
+def _drain(broker: Broker, mcp: McpApp, shutdown: trio.Event) -> None:
+    """Begin to stop: not ready, streams end with what was committed, doors finish what is under way."""
+    log.info("stopping")
+    broker.end_streams(refuse("unavailable", "the broker is restarting; come back with your last cursor"))
+    mcp.drain()
+    shutdown.set()
+
+
+async def _wait_for_signal() -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            return
+
+
+async def _listen(bind: str) -> list[trio.SocketListener]:
+    host, port = split_bind(bind)
+    try:
+        return list(await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG))
+    except OSError as error:
+        raise ServeError(f"cannot listen on {bind}: {error.strerror or error}") from None
+
+
+def _url(scheme: str, listeners: list[trio.SocketListener]) -> str:
+    host, port = listeners[0].socket.getsockname()[:2]
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def _announce(ready: Ready, *, as_json: bool) -> None:
+    if as_json:
+        print(msgspec.json.encode(ready).decode(), flush=True)
+        return
+    print(f"turret: the wire's key   {ready.pk}")
+    print(f"turret: MCP, HTTP, SSE   {ready.http}  (MCP at {ready.http}/mcp)")
+    print(f"turret: dealing port     {ready.dealing}", flush=True)
+
+
+def _leaves(errors: BaseExceptionGroup[Any]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in errors.exceptions:
+        found.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    return found

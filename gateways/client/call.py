@@ -122,15 +122,27 @@ class Call:
         self._check_open()
         return self.transcript.rows[1].envelope
 
+    async def wait_turn(self) -> None:
+        """Wait until the next envelope is ours. Raises CallEnded. Cancelling is safe."""
+        while not self.my_turn or self.ended is not None:
+            self._check_open()
+            await self._heard.park()
+
+    async def wait_row(self, n: int) -> Row:
+        """Row n, also one's own, once it is here. Cancelling is safe."""
+        while self.transcript.next_n <= n:
+            await self._heard.park()
+        return self.transcript.rows[n]
+
     async def wait_ended(self) -> Envelope:
         """The END, when it comes. Cancelling is safe."""
         while (end := self.ended) is None:
             await self._heard.park()
         return end
 
-    async def end(self, reason: str | None = None, **more: Any) -> None:
+    async def end(self, reason: str | None = None, body: dict[str, Any] | None = None) -> None:
         """Hang up, in turn or out of it. Nothing to do where it has ended. Cancelling: as for `send`."""
-        body = {"reason": reason, **more} if reason is not None else more
+        body = {**(body or {}), **({} if reason is None else {"reason": reason})}
         async with self._lock:
             await self._settle_earlier()
             while self.ended is None:

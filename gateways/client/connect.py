@@ -9,15 +9,16 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import httpx
 import trio
 
 from broker.wire.ids import PK, Pk
 from broker.wire.keys import SigningKey
+from gateways.client.asking import websocket_url
 from gateways.client.clockwork import Backoff, WireClock
-from gateways.client.dealer import Desk
+from gateways.client.dealer import Desk, Watcher
 from gateways.client.errors import collapse
 from gateways.client.link import Link, WebSocketLink
 from gateways.client.mcp_link import McpLink
@@ -38,13 +39,14 @@ async def connect(
     ssl_context: ssl.SSLContext | None = None,
     clock: WireClock | None = None,
     backoff: Backoff | None = None,
+    on_event: Watcher | None = None,
 ) -> AsyncIterator[Desk]:
     """A desk on the wire, while the block runs.
 
     `key`: a signing key, or the path of a key file. `wire`: the wire's pk; without it the one pinned for this
     address in `known_wires` (default ~/.config/turret/known_wires), else the one that
     /.well-known/turret.json there names, which is pinned now. `after`: the cursor to go on from ("0": the
-    oldest event kept; None: from now).
+    oldest event kept; None: from now). `on_event` is called with each event of the stream, from the first on.
 
     Raises Disconnected when the first attempt fails (later breaks are mended), Refused, WireFault when the
     wire shows another key or anything that can't be true, KeyFileError, ValueError for a URL that is none.
@@ -57,7 +59,7 @@ async def connect(
     scope = trio.CancelScope()
     try:
         async with trio.open_nursery() as nursery:
-            desk = Desk(link, nursery)
+            desk = Desk(link, nursery, on_event)
             await nursery.start(_keep, link, desk, scope)
             # From here the link outlives a cancelled block, so that its calls can be hung up; `Call.hang_up`
             # bounds that, and the scope is cancelled in any case.
@@ -92,12 +94,9 @@ def make_link(
     """The link that a URL names. Raises ValueError for one that names none."""
     parts = urlsplit(url)
     address(url)
-    if parts.scheme in ("http", "https"):
-        if parts.path.rstrip("/"):
-            return McpLink(url, signer, after=after, ssl_context=ssl_context, backoff=backoff)
-        scheme = "wss" if parts.scheme == "https" else "ws"
-        url = urlunsplit((scheme, parts.netloc, "/ws", "", ""))
-    return WebSocketLink(url, signer, after=after, ssl_context=ssl_context, backoff=backoff)
+    if parts.scheme in ("http", "https") and parts.path.rstrip("/"):
+        return McpLink(url, signer, after=after, ssl_context=ssl_context, backoff=backoff)
+    return WebSocketLink(websocket_url(url), signer, after=after, ssl_context=ssl_context, backoff=backoff)
 
 
 async def find_wire(

@@ -31,6 +31,10 @@ _REMEMBERED: Final = 4096
 """Conversations that are over and whose repeats are still known as such."""
 
 
+Watcher = Callable[[str, bytes], None]
+"""Sees each event as (kind, the event's JSON text); a plain call that must not block."""
+
+
 class Event(msgspec.Struct):
     """A ring, env or end as it comes on the stream (wire.md, Streams)."""
 
@@ -87,7 +91,7 @@ class Ring:
 class Desk:
     """A key's place on the wire. Made by `connect`."""
 
-    def __init__(self, link: Link, nursery: trio.Nursery) -> None:
+    def __init__(self, link: Link, nursery: trio.Nursery, watcher: Watcher | None = None) -> None:
         self.pk: Pk = link.signer.pk
         self.wire: Pk = link.signer.wire
         self.code: str | None = None
@@ -99,7 +103,7 @@ class Desk:
         self._rings: OrderedDict[str, Ring] = OrderedDict()
         self._bell = trio.lowlevel.ParkingLot()
         self._searched = False
-        self._watchers: list[Callable[[str, bytes], None]] = []
+        self._watcher = watcher
 
     @property
     def cursor(self) -> str | None:
@@ -190,22 +194,6 @@ class Desk:
             self._mend(call)  # for what came between the reading and now
         return call
 
-    @asynccontextmanager
-    async def events(self) -> AsyncIterator[trio.MemoryReceiveChannel[tuple[str, bytes]]]:
-        """All that the stream brings, as (kind, the event's JSON text), while the block runs."""
-        send, receive = trio.open_memory_channel[tuple[str, bytes]](float("inf"))
-
-        def watcher(kind: str, params: bytes) -> None:
-            send.send_nowait((kind, params))
-
-        self._watchers.append(watcher)
-        try:
-            yield receive
-        finally:
-            self._watchers.remove(watcher)
-            send.close()
-            receive.close()
-
     def event(self, kind: str, params: bytes) -> None:
         """Deliver (link.py): one event of the stream."""
         if kind in ("ring", "env", "end"):
@@ -214,8 +202,8 @@ class Desk:
             except (msgspec.MsgspecError, RecursionError):
                 raise WireFault(f"the wire's event {kind} can't be read") from None
             self._row(kind, event)
-        for watcher in self._watchers:
-            watcher(kind, params)
+        if self._watcher is not None:
+            self._watcher(kind, params)
 
     def gap(self, reason: str) -> None:
         """Deliver (link.py): events are missing, so open calls are read again and rings are looked for."""

@@ -193,16 +193,21 @@ class WebSocketLink:
 
     def _notify(self, method: str, params: bytes) -> None:
         if method == "hello":
-            try:
-                self._hello = msgspec.json.decode(params, type=Hello)
-            except (msgspec.MsgspecError, RecursionError):
-                raise WireFault("the wire's greeting can't be read") from None
+            self._hello = read_hello(params)
             self._greeted.set()
         elif method == "ended":  # our stream alone has ended: begin it anew on a new connection
             raise Disconnected("the wire ended the stream")
         elif self._deliver is not None:
             self._deliver.event(method, params)
             self.cursor = read_cursor_of(params) or self.cursor
+
+
+def read_hello(params: bytes) -> Hello:
+    """The greeting. Raises WireFault for what is none."""
+    try:
+        return msgspec.json.decode(params, type=Hello)
+    except (msgspec.MsgspecError, RecursionError):
+        raise WireFault("the wire's greeting can't be read") from None
 
 
 def read_resume(answer: bytes) -> Resume:

@@ -9,6 +9,7 @@
 Built on the sans-I/O core of the websockets library over a Trio stream (RFC 6455).
 """
 
+import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -276,13 +277,14 @@ async def _open_stream(url: str, ssl_context: ssl.SSLContext | None) -> trio.abc
 
 
 def _words(fault: Exception) -> str:
-    """The plain reason behind what Trio wraps."""
-    cause = fault.__cause__
-    if isinstance(cause, BaseExceptionGroup):
-        cause = cause.exceptions[-1]
+    """The plain reason behind what Trio wraps: one attempt for each address of the host."""
     if isinstance(fault, trio.TooSlowError):
         return f"no answer in {CONNECT_S:g} s"
-    return getattr(cause, "strerror", None) or getattr(fault, "strerror", None) or str(cause or fault)
+    cause: BaseException = fault
+    while (behind := cause.__cause__) is not None:
+        cause = behind.exceptions[-1] if isinstance(behind, BaseExceptionGroup) else behind
+    number = getattr(cause, "errno", None)
+    return os.strerror(number) if isinstance(number, int) and number > 0 else str(cause)
 
 
 def _retry_after(response: Response) -> float | None:

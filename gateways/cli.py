@@ -1,0 +1,106 @@
+"""`turret`: keygen, dial, answer, verify, serve, and every tool of the wire as a command.
+
+Commands are imported when they are used, so that a dealer's machine loads no server. Every error is one line.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from gateways.commands.common import INTERRUPTED, common_options, explain, fail, remember
+
+_COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "keygen": ("offline", "make a key"),
+    "open-desk": ("dealing", "claim a code for your key"),
+    "dial": ("dealing", "call a desk and talk"),
+    "answer": ("dealing", "wait for a call, pick up and talk"),
+    "tail": ("dealing", "show your key's events as they come"),
+    "resolve": ("reading", "a code's public key"),
+    "presence": ("reading", "which desks are online"),
+    "read": ("reading", "print a conversation"),
+    "export": ("reading", "a conversation as JSON Lines"),
+    "verify": ("offline", "verify an exported conversation, offline"),
+    "canonicalize": ("offline", "the bytes to sign, offline"),
+    "call": ("tools", "call any tool by its name"),
+    "serve": ("serving", "keep a broker running"),
+    "demo": ("serving", "two desks, one deal, its proof"),
+}
+"""name → (module under gateways.commands, what `turret --help` says)."""
+
+
+class _Commands(click.Group):
+    """The commands above, then the registry's tools, each loaded when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _COMMANDS:
+            module = importlib.import_module(f"gateways.commands.{_COMMANDS[cmd_name][0]}")
+            command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+            return command
+        tools = importlib.import_module("gateways.commands.tools")
+        tool = tools.tools().get(cmd_name.replace("-", "_"))
+        return tools.command_for(tool) if tool is not None else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+        tools = importlib.import_module("gateways.commands.tools").tools()
+        rest = {name.replace("_", "-"): tool.title for name, tool in tools.items()}
+        with formatter.section("Tools of the wire"):
+            formatter.write_dl([(name, words) for name, words in rest.items() if name not in _COMMANDS])
+
+
+@click.pass_context
+def _root(context: click.Context, /, **values: Any) -> None:
+    """Turret: trading desks and agents dial each other, deal in signed envelopes, and prove it afterwards.
+
+    \b
+    Example:
+      turret keygen --out alfa.key
+      turret open-desk ALFA --key alfa.key --url http://127.0.0.1:8766
+    """
+    remember(context, values)
+
+
+cli = click.version_option(package_name="turret", message="%(version)s")(
+    _Commands(
+        "turret",
+        callback=_root,
+        params=[*common_options(environment=True)],
+        help=inspect.getdoc(_root),
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script. Never shows a traceback for what a person or a broker can cause."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        code = cli.main(args=list(arguments), prog_name="turret", standalone_mode=False)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        return 0  # whoever read our output has seen enough
+    except BaseException as fault:
+        explained = explain(fault)
+        if explained is None:
+            raise
+        line, code = explained
+        fail(line)
+        return code
+    return code if isinstance(code, int) else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The commands of `turret`, one file an area; gateways/cli.py puts them together."""

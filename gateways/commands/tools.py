@@ -1,0 +1,159 @@
+"""Every tool of the registry as a command: `turret call TOOL --params JSON`, and `turret resolve-code --code …`.
+
+1. Options come from the tool's own schema; nothing is listed here by hand.
+2. Where a tool takes a statement, it is signed with --key for the pinned wire, unless --params brings one.
+"""
+
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from broker.app import AREAS, Tool
+from broker.tools.registry import collect
+from broker.wire.statement import TABLE
+from gateways.client.asking import Asker, open_asker
+from gateways.client.signer import Signer
+from gateways.commands.common import Options, common, common_options, run
+from gateways.commands.reading import signer_for
+from gateways.keyfile import load_key
+
+_SIGNED: Final = ("statement", "sig", "new_sig")
+_STATEMENT_MEMBERS: Final[dict[str, dict[str, Any]]] = {
+    "allow": {"type": "array", "items": {"type": "string"}, "description": "a key that always rings"},
+    "deny": {"type": "array", "items": {"type": "string"}, "description": "a key that never rings"},
+}
+
+
+def tools() -> Mapping[str, Tool]:
+    """The registry; importing the areas has filled it."""
+    assert AREAS
+    return collect()
+
+
+def command_for(tool: Tool) -> click.Command:
+    """The sub-command of one tool."""
+
+    @common
+    def callback(options: Options, **values: Any) -> None:
+        new_key: Path | None = values.pop("new_key", None)
+        given = {name: _read(schema, values[name]) for name, schema in _options(tool).items()}
+        params = {name: value for name, value in given.items() if value is not None}
+        options.show(run(_ask, options, tool, params, new_key))
+
+    params: list[click.Parameter] = [
+        _option(name, schema, name in _required(tool)) for name, schema in _options(tool).items()
+    ]
+    if "new_sig" in tool.params:
+        kind = click.Path(path_type=Path, dir_okay=False)
+        params.append(click.Option(["--new-key"], type=kind, required=True, help="The new key's file."))
+    params += common_options(environment=False)
+    name = tool.name.replace("_", "-")
+    return click.Command(name, params=params, callback=callback, help=_help(tool, name))
+
+
+@click.command()
+@click.argument("tool")
+@click.option(
+    "--params", default="{}", metavar="JSON", help="The params as a JSON object; @FILE or - for stdin."
+)
+@common
+def call(options: Options, tool: str, params: str) -> None:
+    """Call any tool of the wire by its name. With --key, a statement that it needs is signed.
+
+    \b
+    Example:
+      turret call resolve_code --params '{"code":"ALFA"}'
+    """
+    known = tools().get(tool.replace("-", "_"))
+    if known is None:
+        raise click.UsageError(f"there is no tool {tool}; there are: {', '.join(tools())}")
+    options.show(run(_ask, options, known, _read({"type": "object"}, params), None))
+
+
+async def _ask(options: Options, tool: Tool, params: dict[str, Any], new_key: Path | None) -> Any:
+    async with open_asker(options.url) as asker:
+        if "statement" in tool.params and "statement" not in params and options.key is not None:
+            params = await _signed(options, asker, tool, params, new_key)
+        answer = await asker.ask(tool.name, params)
+    return msgspec.json.decode(answer)
+
+
+async def _signed(
+    options: Options, asker: Asker, tool: Tool, params: dict[str, Any], new_key: Path | None
+) -> dict[str, Any]:
+    """The params with the statement that the tool takes: its own, or a read capability."""
+    signer: Signer = await signer_for(options, asker)
+    if tool.name not in TABLE:
+        return {**params, **signer.follow()}
+    members = {name: _plain(params[name]) for name in TABLE[tool.name] if name in params}
+    left = {name: value for name, value in params.items() if name not in members}
+    if new_key is None:
+        text, sig = signer.sign(tool.name, **members)
+        return {**left, "statement": msgspec.Raw(text), "sig": sig}
+    successor = load_key(new_key)
+    text, sig = signer.sign(tool.name, nonce=secrets.token_hex(16), **{**members, "new_pk": successor.pk})
+    return {**left, "statement": msgspec.Raw(text), "sig": sig, "new_sig": successor.sign(text)}
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+
+
+def _options(tool: Tool) -> dict[str, dict[str, Any]]:
+    """The options of a tool: its params, with a statement's members in the place of the statement."""
+    properties: dict[str, dict[str, Any]] = dict(tool.input_schema["properties"])
+    signed = "statement" in tool.params
+    shown = {name: schema for name, schema in properties.items() if not (signed and name in _SIGNED)}
+    if signed and tool.name in TABLE:
+        for name, form in TABLE[tool.name].items():
+            if not (name == "new_pk" and "new_sig" in tool.params):
+                shown[name] = _STATEMENT_MEMBERS.get(name, {"type": "string", "description": form.text})
+    return shown
+
+
+def _required(tool: Tool) -> list[str]:
+    """The options that must be given: those that the tool, or its statement, can't do without."""
+    needed = set(tool.input_schema["required"])
+    needed |= {name for name, form in TABLE.get(tool.name, {}).items() if not form.optional}
+    return [name for name in _options(tool) if name in needed and name not in _STATEMENT_MEMBERS]
+
+
+def _option(name: str, schema: Mapping[str, Any], required: bool) -> click.Option:
+    kind = schema.get("type")
+    words = str(schema.get("description", "")) + (" (JSON, @FILE or -)" if kind == "object" else "")
+    return click.Option(
+        [f"--{name.replace('_', '-')}", name],
+        type=click.INT if kind == "integer" else click.BOOL if kind == "boolean" else click.STRING,
+        multiple=kind == "array",
+        required=required,
+        help=words,
+    )
+
+
+def _read(schema: Mapping[str, Any], value: Any) -> Any:
+    """An option's value as the tool takes it. An object keeps its members' own text, down to each digit."""
+    if schema.get("type") == "array":
+        return list(value) if value else None
+    if value is None or schema.get("type") != "object":
+        return value
+    text = value
+    if value == "-":
+        text = sys.stdin.read()
+    elif value.startswith("@"):
+        text = Path(value[1:]).read_text(encoding="utf-8")
+    try:
+        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, RecursionError) as fault:
+        raise click.UsageError(f"that is no JSON object: {fault}") from None
+
+
+def _help(tool: Tool, name: str) -> str:
+    needs = "".join(f" --{option.replace('_', '-')} …" for option in _required(tool))
+    key = " --key FILE" if "statement" in tool.params else ""
+    key += " --new-key FILE" if "new_sig" in tool.params else ""
+    return f"{tool.description}\n\n\b\nExample:\n  turret {name}{needs}{key}"

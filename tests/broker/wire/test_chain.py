@@ -317,8 +317,9 @@ def test_a_receipt_that_is_another_rows_or_another_keys_proves_nothing() -> None
     good = receipt(row)
     bad: list[Any] = [
         receipt(talk.rows[1]), receipt(row, MALLORY), receipt(row, n=3), receipt(row, accepted_at=1),
-        receipt(row, extra=1), receipt(row, do="open_desk"), receipt(row, accepted_at="x"), receipt(row, wire=MALLORY.pk),
-        {**good, "sig": "00" * 64}, {**good, "sig": None}, {"sig": good["sig"]}, {"receipt": []}, None, 7, [], "received",
+        receipt(row, extra=1), receipt(row, do="open_desk"), receipt(row, accepted_at="x"),
+        receipt(row, wire=MALLORY.pk),
+        {**good, "sig": "00" * 64}, {**good, "sig": None}, {"sig": good["sig"]}, {"receipt": []}, None, 7, [], "seen",
         {"receipt": {**good["receipt"], "wire": None}, "sig": good["sig"]},
         {"receipt": {**good["receipt"], "accepted_at": 10**30}, "sig": good["sig"]},
     ]  # fmt: skip

@@ -8,6 +8,7 @@
 
 import re
 import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ from gateways.outbox import Outbox
 
 IN_FLIGHT: Final = 64
 """Requests of one connection under way at once; beyond it nothing more is read (back-pressure)."""
+PARKED: Final = 32
+"""Tasks of a busy connection that wait for its next requests; 2 KiB each."""
 STREAMS: Final = 16
 """Streams that one connection may follow: a bot of many desks, not a fan-out of its own."""
 FAIR: Final = 64
@@ -91,6 +94,8 @@ class Session:
         self._nursery = nursery
         self._challenge = secrets.token_hex(16)
         self._in_flight = 0
+        self._queue: deque[tuple[jsonrpc.Request, Caller]] = deque()
+        self._parked: list[trio.lowlevel.Task] = []
         self._lot = trio.lowlevel.ParkingLot()
         self._stopped = False
         self._streams: dict[str, _Running] = {}
@@ -108,20 +113,27 @@ class Session:
         Returns when each frame is answered or under way (after `drain`: dropped). Cancelling drops what was
         not begun; requests under way live as long as the nursery.
         """
+        outbox, tools = self._outbox, self._broker.tools
         for count, data in enumerate(frames, 1):
             while self._in_flight >= IN_FLIGHT:
                 await self._lot.park()
-            if self._outbox.full:
-                await self._outbox.wait_room()
+            if outbox.full:
+                await outbox.wait_room()
             if self._stopped:
                 return
             message = jsonrpc.read(data) if data is not None else _BINARY
             if isinstance(message, jsonrpc.Request) and message.has_id:
-                await self._begin(message)
+                if message.method in tools:
+                    self._begin(message)
+                elif message.method in _METHODS:
+                    await self._change(message)
+                else:
+                    text = f"there is no method {message.method[:64]!r}"
+                    outbox.put(jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, text))
             elif isinstance(message, jsonrpc.Malformed):
-                self._outbox.put(message.reply())
+                outbox.put(message.reply())
             else:
-                self._outbox.put(_NO_REQUEST.reply())
+                outbox.put(_NO_REQUEST.reply())
             if count % FAIR == 0:
                 await trio.lowlevel.checkpoint()
 
@@ -138,16 +150,31 @@ class Session:
         while self._in_flight:
             await self._lot.park()
 
-    async def _begin(self, request: jsonrpc.Request) -> None:
-        method = request.method
-        if method in self._broker.tools:
-            self._in_flight += 1
-            self._nursery.start_soon(self._answer, request, self._caller)
-        elif method in _METHODS:
-            await self._change(request)
+    def _begin(self, request: jsonrpc.Request) -> None:
+        """Have one of the workers take this request. A parked one costs half of a new task."""
+        self._in_flight += 1
+        self._queue.append((request, self._caller))
+        if self._parked:
+            trio.lowlevel.reschedule(self._parked.pop())
         else:
-            text = f"there is no method {method[:64]!r}"
-            self._outbox.put(jsonrpc.error(request.id, jsonrpc.METHOD_NOT_FOUND, text))
+            self._nursery.start_soon(self._work)
+
+    async def _work(self) -> None:
+        """Run tools while there are requests, then park, unless enough others have."""
+        queue, parked = self._queue, self._parked
+        me = trio.lowlevel.current_task()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            parked.remove(me)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        while True:
+            while queue:
+                await self._answer(*queue.popleft())
+            if len(parked) >= PARKED:
+                return
+            parked.append(me)
+            await trio.lowlevel.wait_task_rescheduled(abort)
 
     async def _answer(self, request: jsonrpc.Request, caller: Caller) -> None:
         """Run one tool. Here alone a tool's crash is contained: the peer gets -32603, the rest goes on."""

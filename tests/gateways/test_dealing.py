@@ -460,6 +460,7 @@ def reset(client: Client) -> None:
 @pytest.mark.requirement("ws.contained")
 async def test_two_hundred_connections_leave_no_task_behind() -> None:
     async with open_port(FakeBroker(), sockets=True) as port:
+        await wait_all_tasks_blocked()
         before = living()
 
         async def visit(n: int) -> None:

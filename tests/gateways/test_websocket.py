@@ -11,6 +11,7 @@ import pytest
 import trio
 import trio_websocket
 from quart_trio import QuartTrio
+from trio.testing import wait_all_tasks_blocked
 from websockets.frames import Opcode
 
 from broker.store.memory import MemoryStore
@@ -228,6 +229,7 @@ async def test_requests_right_before_a_close_are_still_done() -> None:
 @pytest.mark.requirement("ws.contained")
 async def test_connections_that_come_and_go_leave_no_task_behind() -> None:
     async with open_public(FakeBroker(QUICK)) as port:
+        await wait_all_tasks_blocked()
         before = living()
 
         async def visit(n: int) -> None:

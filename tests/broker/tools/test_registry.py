@@ -1,0 +1,118 @@
+"""The registry: params judged strictly, schemas flat, a double refused."""
+
+import json
+from typing import Any
+
+import pytest
+
+from broker.tools.context import Context
+from broker.tools.registry import Tool, collect, tool
+from broker.wire.refusals import Refusal
+
+TOOLS = collect()
+
+
+def refused(name: str, text: bytes) -> tuple[str, Any]:
+    answer = TOOLS[name].decode(text)
+    assert isinstance(answer, Refusal)
+    return answer.code, answer.detail.get("path")
+
+
+@pytest.mark.requirement("refusals.bad-request")
+@pytest.mark.parametrize(
+    ("text", "expect"),
+    [
+        (b"{", ("bad_request", None)),
+        (b"[]", ("bad_request", None)),
+        (b'{"code":"ALFA","x":1}', ("bad_request", "x")),
+        (b"{}", ("bad_request", "code")),
+        (b'{"code":1}', ("bad_request", "code")),
+        (b'{"code":"alfa"}', ("bad_request", "code")),
+        (b'{"code":"ALFA","code":"BRAV"}', ("bad_request", "code")),
+        (b'{"code":"ALFA","c\\u006fde":"BRAV"}', ("bad_request", "code")),
+        (b'\xef\xbb\xbf{"code":"ALFA"}', ("bad_request", None)),
+        (b'{"code":"ALFA"} x', ("bad_request", None)),
+    ],
+)
+def test_params_are_read_strictly(text: bytes, expect: tuple[str, Any]) -> None:
+    code, path = refused("resolve_code", text)
+    assert (code, path or None) == expect
+
+
+@pytest.mark.requirement("refusals.judged-as-envelope")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("conv", '"A1"'),
+        ("conv", "1"),
+        ("n", '"2"'),
+        ("n", "true"),
+        ("n", "2.5"),
+        ("n", "-1"),
+        ("sig", '"00"'),
+    ],
+)
+def test_conv_n_and_sig_of_the_wrong_form_are_judged_as_the_envelope(name: str, value: str) -> None:
+    members = {
+        "conv": f'"{"a" * 16}"',
+        "n": "2",
+        "from_pk": f'"{"a" * 64}"',
+        "sig": f'"{"b" * 128}"',
+        "envelope": "{}",
+    }
+    members[name] = value
+    text = "{" + ",".join(f'"{key}":{member}' for key, member in members.items()) + "}"
+    assert refused("send_env", text.encode()) == ("bad_envelope", name)
+
+
+@pytest.mark.requirement("envelope.n-any-form")
+@pytest.mark.parametrize("form", ["2", "2.0", "2e0", "20e-1"])
+def test_n_may_be_written_in_any_form_with_that_value(form: str) -> None:
+    text = f'{{"conv":"{"a" * 16}","n":{form}}}'
+    arguments = TOOLS["receipt"].decode(text.encode())
+    assert not isinstance(arguments, Refusal)
+    assert arguments["n"] == 2
+
+
+def test_every_tool_has_a_flat_described_schema() -> None:
+    for made in TOOLS.values():
+        text = json.dumps([made.input_schema, made.output_schema])
+        assert "$ref" not in text
+        assert "anyOf" not in text
+        assert made.description
+        assert made.input_schema["type"] == made.output_schema["type"] == "object"
+        assert "required" not in made.output_schema
+        assert "refusal" in made.output_schema["properties"]
+        for name, schema in made.input_schema["properties"].items():
+            assert schema.get("description"), (made.name, name)
+
+
+def test_annotations_are_true_to_the_tool() -> None:
+    reading = {name for name, made in TOOLS.items() if made.annotations["readOnlyHint"]}
+    assert reading == {
+        "canonicalize", "desk_rings", "list_convs", "presence", "read_conv", "receipt", "resolve_code",
+        "wait_for_events", "wire_info",
+    }  # fmt: skip
+    assert {name for name, made in TOOLS.items() if made.annotations["destructiveHint"]} >= {
+        "close_desk",
+        "move_desk",
+    }
+
+
+@pytest.mark.requirement("tools.all")
+def test_every_tool_of_the_wire_is_there() -> None:
+    table = (
+        "send_call send_env read_conv desk_rings wait_for_events resolve_code presence open_desk move_desk "
+        "cancel_move close_desk screen_desk list_convs canonicalize receipt wire_info"
+    ).split()
+    wire = {name for name, made in TOOLS.items() if made.face == "wire"}
+    assert wire == set(table)
+
+
+def test_a_second_tool_of_a_name_is_refused() -> None:
+    async def wire_info(context: Context) -> None:
+        """A double."""
+
+    with pytest.raises(ValueError, match="two tools"):
+        tool(face="wire", title="A double")(wire_info)
+    assert isinstance(TOOLS["wire_info"], Tool)

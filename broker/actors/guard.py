@@ -6,7 +6,6 @@
 """
 
 import ipaddress
-import math
 from collections import OrderedDict, deque
 from functools import lru_cache
 from typing import Final
@@ -15,6 +14,7 @@ import msgspec
 
 from broker.clock import Clock
 from broker.config import Limits
+from broker.wire.limits import wait_ms
 from broker.wire.refusals import Refusal, refuse
 
 CAP: Final = 16_384
@@ -80,12 +80,9 @@ class _Times:
         """Forget all of an address."""
         self._places.pop(place, None)
 
-    def wait_s(self, place: str, now: float) -> float:
-        """Seconds until another one fits in the window; 0: now."""
-        times = self._places.get(place)
-        if times is None or len(times) < self._most:
-            return 0.0
-        return max(0.0, times[0] + self._window_s - now)
+    def wait_ms(self, place: str, now: float) -> int:
+        """Milliseconds until another one fits in the window; 0: at once."""
+        return wait_ms(self._places.get(place, ()), now, self._most, self._window_s)
 
     def _drop_over(self, now: float) -> None:
         """Drop addresses that have been quiet for a window; each is dropped once, so this is cheap."""
@@ -107,7 +104,7 @@ class Guard:
         self._signatures = _Times(limits.guesses, window_s, cap)
         self._convs = _Times(limits.guesses, window_s, cap)
         self._opens = _Times(limits.opens_per_hour, HOUR_S, cap)
-        self._stopped: OrderedDict[str, float] = OrderedDict()  # place → until; rising
+        self._stopped: OrderedDict[str, float] = OrderedDict()  # place → since when; rising
         self._stops = 0
 
     def check(self, address: str, exempt: bool) -> Refusal | None:
@@ -118,16 +115,16 @@ class Guard:
         if exempt or not self._stopped:
             return None
         place = place_of(address)
-        until = self._stopped.get(place) if place is not None else None
-        if until is None:
+        since = self._stopped.get(place) if place is not None else None
+        if since is None:
             return None
-        left = until - self._clock.monotonic()
-        if left <= 0:
+        left_ms = wait_ms((since,), self._clock.monotonic(), 1, self._stop_s)
+        if left_ms == 0:
             return None
         return refuse(
             "rate_limited",
             "too many bad signatures or unknown conversations from this address; wait retry_after_ms",
-            retry_after_ms=_ms(left),
+            retry_after_ms=left_ms,
         )
 
     def bad_signature(self, address: str) -> None:
@@ -147,12 +144,12 @@ class Guard:
         if place is None:
             return None
         now = self._clock.monotonic()
-        left = self._opens.wait_s(place, now)
-        if left > 0:
+        left_ms = self._opens.wait_ms(place, now)
+        if left_ms > 0:
             return refuse(
                 "rate_limited",
                 "too many desks opened from this address in an hour; wait retry_after_ms",
-                retry_after_ms=_ms(left),
+                retry_after_ms=left_ms,
             )
         self._opens.add(place, now)
         return None
@@ -180,12 +177,8 @@ class Guard:
             return
         self._signatures.clear(place)
         self._convs.clear(place)
-        self._stopped[place] = now + self._stop_s
+        self._stopped[place] = now
         self._stopped.move_to_end(place)
         self._stops += 1
-        while len(self._stopped) > self._cap or next(iter(self._stopped.values())) <= now:
+        while len(self._stopped) > self._cap or next(iter(self._stopped.values())) + self._stop_s <= now:
             self._stopped.popitem(last=False)
-
-
-def _ms(seconds: float) -> int:
-    return max(1, math.ceil(seconds * 1000))

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from broker.store.memory import MemoryStore
-from broker.store.port import Append, Deliver, Event, Head, Unit
+from broker.store.port import Append, Deliver, Event, Head, Store, Unit
 
 AT = 1_782_345_678_123
 
@@ -35,9 +35,7 @@ class SteppedStore(MemoryStore):
 class Writer:
     """Commits rows and delivers each to a stream, as a conversation's actor would."""
 
-    def __init__(
-        self, store: MemoryStore, stream: str = "pk:aa", *, log: str = "conv:1", size: int = 0
-    ) -> None:
+    def __init__(self, store: Store, stream: str = "pk:aa", *, log: str = "conv:1", size: int = 0) -> None:
         self.store = store
         self.stream = stream
         self.log = log

@@ -254,6 +254,36 @@ async def test_a_cancelled_receive_loses_nothing(clock: VirtualClock, autojump_c
         assert await receive(reader, 2) == [6, 7]
 
 
+@pytest.mark.parametrize("moment", range(6))
+@pytest.mark.parametrize("stored", [True, False])
+async def test_a_receive_cancelled_at_any_moment_loses_nothing(
+    clock: VirtualClock, moment: int, stored: bool
+) -> None:
+    _, hub, writer = make(clock)
+    got: list[Delivery] = []
+    for _ in range(20):  # Trio runs a turn's tasks in either order
+        async with await hub.read("pk:aa", got[-1].cursor if got else "0") as reader:
+            if stored:
+                await writer.write(2)
+                reader.live = False
+            else:
+                await writer.write(2)
+            scope = trio.CancelScope()
+            async with trio.open_nursery() as nursery:
+
+                async def receive_once() -> None:
+                    with scope:  # noqa: B023
+                        got.extend(await reader.receive())  # noqa: B023
+
+                nursery.start_soon(receive_once)
+                for _ in range(moment):
+                    await trio.lowlevel.checkpoint()
+                scope.cancel()
+            if not got or got[-1].position < writer.written:
+                got += await reader.receive()
+    assert [each.position for each in got] == list(range(1, 41))
+
+
 async def test_receiving_is_always_a_checkpoint(clock: VirtualClock) -> None:
     _, hub, writer = make(clock)
     await writer.write(1)

@@ -6,10 +6,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.actors.streams import SCAN, Delivery, Ended, Hub, Polled, Reader
-from broker.clock import VirtualClock
+from broker.clock import SystemClock, VirtualClock
 from broker.config import Streams
 from broker.store.memory import MemoryStore
-from broker.store.port import Retention
+from broker.store.port import Retention, Store
 from broker.wire.events import Cursor, stream_tag
 from broker.wire.refusals import Refusal, refuse
 from tests.support.streams import AT, SteppedStore, Writer
@@ -190,27 +190,17 @@ async def test_ending_a_stream_or_all_of_them(clock: VirtualClock) -> None:
             await b.receive()
 
 
-async def wait_until_it_opens(hub: Hub) -> None:
-    for _ in range(10):
-        if hub.statistics().readers:
-            return
-        await trio.lowlevel.checkpoint()
-
-
 async def test_a_reader_ended_while_it_opens_gives_what_was_there(clock: VirtualClock) -> None:
-    _, hub, writer = make(clock)
+    store, hub, writer = make(clock)
     await writer.write(2)
-    readers = []
-    async with trio.open_nursery() as nursery:
 
-        async def open_one() -> None:
-            readers.append(await hub.read("pk:aa", "0"))
-
-        nursery.start_soon(open_one)
-        await wait_until_it_opens(hub)
+    async def end() -> None:
+        store.after_read = None
         assert hub.end("pk:aa", MOVED) == 1
-        assert readers == []
-    async with readers[0] as reader:
+        await writer.write(1)
+
+    store.after_read = end
+    async with await hub.read("pk:aa", "0") as reader:
         assert await receive(reader, 2) == [1, 2]
         with pytest.raises(Ended):
             await reader.receive()
@@ -371,3 +361,22 @@ async def test_a_store_has_one_hub(clock: VirtualClock) -> None:
     Hub(store, Streams(), clock)
     with pytest.raises(RuntimeError):
         Hub(store, Streams(), clock)
+
+
+async def test_readers_miss_nothing_on_the_store_that_is_asked_for(store: Store) -> None:
+    hub = Hub(store, Streams(), SystemClock())
+    writers = [Writer(store, log=f"conv:{index}") for index in range(4)]
+
+    async def read(after: str | None) -> None:
+        async with await hub.read("pk:aa", after) as reader:
+            first = int(reader.resume.from_.rpartition(".")[2]) + 1
+            assert await receive(reader, 201 - first) == list(range(first, 201))
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            for writer in writers:
+                nursery.start_soon(writer.write, 50)
+            for _ in range(5):
+                nursery.start_soon(read, "0")
+                nursery.start_soon(read, None)
+                await trio.sleep(0.005)

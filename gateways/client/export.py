@@ -52,8 +52,7 @@ async def read_lines(ask: Ask, conv: str, proof: dict[str, Any], *, receipts: bo
 
 async def _receipt(ask: Ask, conv: str, n: int, proof: dict[str, Any]) -> bytes:
     given = _decode(await ask("receipt", {"conv": conv, "n": n, **proof}), _Receipt)
-    kept = {name: given.receipt.get(name) for name in ("wire", "accepted_at")}
-    return msgspec.json.encode({**kept, "sig": given.sig})
+    return msgspec.json.encode({"receipt": given.receipt, "sig": given.sig})
 
 
 def check_lines(lines: list[bytes], conv: str, wires: tuple[Pk, ...]) -> Verdict:

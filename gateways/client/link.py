@@ -118,6 +118,7 @@ class WebSocketLink:
         self._up = trio.Event()
         self._hello: Hello | None = None
         self._greeted = trio.Event()
+        self._ended = trio.Event()
         self._deliver: Deliver | None = None
 
     async def run(
@@ -150,7 +151,7 @@ class WebSocketLink:
 
     async def _connection(self, up: Callable[[], None]) -> None:
         """One connection from greeting to end; always ends by raising."""
-        self._hello, self._greeted = None, trio.Event()
+        self._hello, self._greeted, self._ended = None, trio.Event(), trio.Event()
         try:
             async with open_socket(self._url, self._notify, ssl_context=self._ssl_context) as socket:
                 await self._authenticate(socket)
@@ -159,7 +160,11 @@ class WebSocketLink:
                 self._up.set()
                 self._backoff.reset()
                 up()
-                await trio.sleep_forever()
+                await self._ended.wait()
+                # The wire restarts: its close with a hint follows. Else our stream alone has ended, and begins
+                # anew on a new connection.
+                await trio.sleep(ANSWER_S)
+                raise Disconnected("the wire ended the stream")
         except Refused as no:
             if no.code in _WAIT | _ASK_AGAIN:
                 raise Disconnected(str(no), no.retry_after_s) from None
@@ -195,8 +200,8 @@ class WebSocketLink:
         if method == "hello":
             self._hello = read_hello(params)
             self._greeted.set()
-        elif method == "ended":  # our stream alone has ended: begin it anew on a new connection
-            raise Disconnected("the wire ended the stream")
+        elif method == "ended":
+            self._ended.set()
         elif self._deliver is not None:
             self._deliver.event(method, params)
             self.cursor = read_cursor_of(params) or self.cursor

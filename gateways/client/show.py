@@ -23,6 +23,8 @@ _COLOURS: Final[dict[str, str]] = {
     "CONFIRM": "32;1",
     "END": "31",
 }
+_QUOTED: Final = ("bid", "ask", "qty", "valid_until_ms")
+_CONFIRMED: Final = ("trade_ref", "side", "qty", "instrument", "px")
 _WIDEST: Final = 200
 """Characters of a body that one line shows."""
 
@@ -68,11 +70,14 @@ def meaning(envelope: Envelope) -> str:
         case "RFQ", {"instrument": str(instrument), "qty": str(qty)} as body:
             return f"asks a price for {_text(qty)} {_text(instrument)}{_rest(body, ('instrument', 'qty'))}"
         case "QUOTE", {"bid": str(bid), "ask": str(ask)} as body:
-            return f"bids {_text(bid)}, offers {_text(ask)}{_rest(body, ('bid', 'ask'))}"
-        case "HIT", {"side": str(side), "px": str(px)} as body:
-            return f"{'buys' if side == 'buy' else 'sells'} at {_text(px)}{_rest(body, ('side', 'px'))}"
+            until = envelope.valid_until_ms
+            good = f", good until {clock_time(until)}" if until is not None else ""
+            return f"bids {_text(bid)}, offers {_text(ask)}{good}{_rest(body, _QUOTED)}"
+        case "HIT", {"side": "buy" | "sell" as side, "px": str(px)} as body:
+            return f"{side}s at {_text(px)}{_rest(body, ('side', 'px', 'qty'))}"
         case "CONFIRM", {"trade_ref": str(ref)} as body:
-            return f"confirms {_text(ref)}{_rest(body, ('trade_ref',))}"
+            dealt = [_text(str(body[name])) for name in ("side", "qty", "instrument", "px") if name in body]
+            return f"confirms {_text(ref)}: {' '.join(dealt)}{_rest(body, _CONFIRMED)}"
         case "END", {"reason": str(reason)} as body:
             return f"hangs up: {_text(reason)}{_rest(body, ('reason',))}"
         case "END", body:

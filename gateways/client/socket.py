@@ -38,6 +38,8 @@ SILENCE_S: Final = 12.0
 """Seconds without a byte before we ask with a ping of ours."""
 PONG_S: Final = 10.0
 """Seconds that the answer to our ping may take."""
+GOODBYE_S: Final = 1.0
+"""Seconds for the closing handshake: the server closes TCP first."""
 MAX_FRAME: Final = 4 * 1024 * 1024
 """The largest message taken from the wire, bytes: a full page of read_conv stays well below."""
 _HINT: Final = re.compile(r"retry_(?:in|after)_ms\D{0,4}(\d{1,7})")
@@ -213,12 +215,19 @@ class Socket:
             slot.put(Disconnected(str(lost), lost.retry_after_s))
 
     async def close(self) -> None:
-        """Say goodbye if there is room for it, and close the stream. Bounded to one second."""
-        with trio.move_on_after(1, shield=True):
+        """The closing handshake (RFC 6455, 7), if there is room for it; nothing more is handed over.
+
+        Bounded to GOODBYE_S, also when cancelled. `read` and `write` must have ended.
+        """
+        with (
+            trio.move_on_after(GOODBYE_S, shield=True),
+            suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+        ):
             if self._protocol.state is State.OPEN:
                 self._protocol.send_close(1000)
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
-                await self._stream.send_all(b"".join(self._protocol.data_to_send()))
+            await self._stream.send_all(b"".join(self._protocol.data_to_send()))
+            while self._dead is None and await self._stream.receive_some():
+                pass
         await trio.aclose_forcefully(self._stream)
 
 

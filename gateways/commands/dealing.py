@@ -4,6 +4,7 @@ Calls are typed: a line `TYPE {json}` is sent when it is one's turn; END hangs u
 """
 
 import math
+import os
 import re
 import sys
 from collections import deque
@@ -200,16 +201,32 @@ class _Listed:
 
 
 class _Typed:
-    """Lines from standard input. The reading thread is left behind when the call is over."""
+    """Lines from standard input. The reading thread is left behind when the call is over.
+
+    os.read, not readline: an abandoned thread must hold no lock of the interpreter's own.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
 
     async def next_line(self) -> Line | None:
-        while text := await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True):
+        while (text := await self._next_text()) is not None:
             try:
                 if text.strip():
                     return read_line(text)
             except click.UsageError as fault:
                 fail(f"usage: {fault.message}")
         return None
+
+    async def _next_text(self) -> str | None:
+        while b"\n" not in self._rest:
+            data = await trio.to_thread.run_sync(os.read, sys.stdin.fileno(), 65_536, abandon_on_cancel=True)
+            if not data:
+                last, self._rest = self._rest, b""
+                return last.decode(errors="replace") if last else None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode(errors="replace")
 
 
 @click.command()

@@ -6,6 +6,7 @@
 """
 
 import argparse
+import os
 import sys
 from contextlib import suppress
 from typing import Any
@@ -16,7 +17,7 @@ import trio
 from gateways.client.call import Call
 from gateways.client.connect import connect
 from gateways.client.dealer import Desk
-from gateways.client.errors import CallEnded, DealerError
+from gateways.client.errors import CallEnded, DealerError, collapse
 from gateways.demo.market import VALID_MS, Maker, Quote, Side, Taker, price_text, read_price, read_quote
 
 INSTRUMENT = "EURUSD"
@@ -130,8 +131,11 @@ def _deal(call: Call, body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def leave_with_parent(scope: trio.CancelScope) -> None:
-    """Cancel everything when standard input ends: the parent holds its other end."""
-    while await trio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
+    """Cancel everything when standard input ends: the parent holds its other end.
+
+    os.read holds no lock that an abandoned thread would keep from the interpreter's end.
+    """
+    while await trio.to_thread.run_sync(os.read, sys.stdin.fileno(), 4096, abandon_on_cancel=True):
         pass
     scope.cancel()
 
@@ -160,9 +164,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         trio.run(run_bot, options)
-    except* DealerError as group:
-        for fault in group.exceptions:
-            sys.stderr.write(f"{options.code}: {fault}\n")
+    except (DealerError, BaseExceptionGroup) as raised:
+        fault = collapse(raised) if isinstance(raised, BaseExceptionGroup) else raised
+        if not isinstance(fault, DealerError):
+            raise
+        sys.stderr.write(f"{options.code}: {fault}\n")
         return 1
     return 0
 

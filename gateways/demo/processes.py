@@ -77,7 +77,7 @@ async def child(name: str, arguments: Sequence[str], directory: Path) -> AsyncIt
     Its standard input stays open as long as we live, so that a child can see that we are gone.
     """
     log = directory / f"{name}.log"
-    with open(log, "wb") as errors:
+    with log.open("wb") as errors:
         process = await trio.lowlevel.open_process(
             [sys.executable, *arguments],
             stdin=subprocess.PIPE,

@@ -28,6 +28,8 @@ from gateways.keyfile import save_key
 
 START_S: Final = 15.0
 """Seconds that a process may take until it is ready, on a machine that is busy with other things."""
+DEFAULT_SEED: Final = 20
+"""A market in which the second price is good enough."""
 DEAL_S: Final = 30.0
 """Seconds that the whole call may take."""
 
@@ -66,7 +68,7 @@ def run_demo(keep: Path | None = None, seed: int | None = None, out: TextIO | No
         stage.say(f"turret: usage: {directory} is not empty")
         return 2
     try:
-        trio.run(_until_signal, stage, directory, 7 if seed is None else seed)
+        trio.run(_until_signal, stage, directory, DEFAULT_SEED if seed is None else seed)
     except KeyboardInterrupt:
         stage.say("\nstopped")
         return 130
@@ -124,7 +126,7 @@ async def play(stage: Stage, directory: Path, seed: int) -> None:
                 await alfa.finish(START_S)
                 await brav.finish(START_S)
         stage.title(3, "The proof")
-        lines = await _export(http, conv, wire, directory / "deal.jsonl")
+        lines = await _export(f"{http}/mcp", conv, wire, directory / "deal.jsonl")
     stage.good(f"exported {len(lines)} envelopes with the wire's receipts; the broker is stopped")
     _prove(stage, directory, lines, wire, seed)
 
@@ -154,11 +156,11 @@ async def _watch(stage: Stage, bot: Child) -> str:
     raise bot.failed(f"was not done in {DEAL_S:g} s")
 
 
-async def _export(http: str, conv: str, wire: Pk, path: Path) -> list[bytes]:
-    async with open_asker(http) as asker:
+async def _export(url: str, conv: str, wire: Pk, path: Path) -> list[bytes]:
+    async with open_asker(url) as asker:
         lines = await read_lines(asker.ask, conv, {}, receipts=True)
     check_lines(lines, conv, (wire,))
-    path.write_bytes(b"".join(each + b"\n" for each in lines))
+    await trio.Path(path).write_bytes(b"".join(each + b"\n" for each in lines))
     return lines
 
 

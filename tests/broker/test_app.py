@@ -1,0 +1,95 @@
+"""The broker's verbs: call, admit, follow, watch; what it tells of itself."""
+
+from typing import Any
+
+import pytest
+import trio
+
+from broker.app import Caller, Ended, Watch
+from broker.wire.refusals import Refusal, refuse
+from tests.support.broker import ANYONE, Bench, code, open_bench
+
+
+async def test_an_unknown_tool_is_a_lookup_error(bench: Bench) -> None:
+    with pytest.raises(LookupError):
+        await bench.broker.call(ANYONE, "no_such_tool", b"{}")
+    assert "suspend_desk" not in bench.broker.tools
+
+
+@pytest.mark.requirement("streams.follow")
+async def test_following_needs_a_proof_of_the_streams_key(bench: Bench) -> None:
+    alfa = await bench.open("ALFA")
+    await bench.open("BRAV")
+    assert code(await bench.broker.follow(ANYONE)) == "unauthenticated"
+    assert code(await bench.broker.follow(Caller(pk=alfa.key.pk), code="BRAV")) == "not_a_party"
+    assert code(await bench.broker.follow(Caller(pk=alfa.key.pk), code="ZULU")) == "unknown_desk"
+
+
+@pytest.mark.requirement("streams.move-ends-code")
+async def test_a_stream_followed_by_code_ends_with_the_move_and_the_keys_own_goes_on(bench: Bench) -> None:
+    alfa = await bench.open("ALFA")
+    me = Caller(pk=alfa.key.pk)
+    by_code = await bench.broker.follow(me, code="ALFA")
+    by_key = await bench.broker.follow(me)
+    assert not isinstance(by_code, Refusal)
+    assert not isinstance(by_key, Refusal)
+    async with by_code, by_key:
+        await bench.call("close_desk", **alfa.statement("close_desk", bench.broker.pk, bench.ts, code="ALFA"))
+        assert [delivery.kind for delivery in await by_code.receive()] == ["desk_closed"]
+        with pytest.raises(Ended):
+            await by_code.receive()
+        assert [delivery.kind for delivery in await by_key.receive()] == ["desk_closed"]
+        with trio.move_on_after(0.01) as waited:
+            await by_key.receive()
+        assert waited.cancelled_caught
+
+
+@pytest.mark.requirement("presence.stream")
+async def test_a_desk_is_online_while_a_stream_is_open_and_fifteen_seconds_after(
+    bench: Bench, autojump_clock: Any
+) -> None:
+    alfa = await bench.open("ALFA")
+    reader = await bench.broker.follow(Caller(pk=alfa.key.pk))
+    watch = await bench.broker.watch(ANYONE, ["ALFA", "ZULU"])
+    assert isinstance(watch, Watch)
+    assert not isinstance(reader, Refusal)
+    async with watch:
+        assert watch.snapshot == {"ALFA": True, "ZULU": False}
+        async with reader:
+            await trio.sleep(100)
+        start = trio.current_time()
+        assert await watch.receive() == {"ALFA": False}
+        assert trio.current_time() - start == pytest.approx(15.0)
+
+
+async def test_a_watch_of_malformed_codes_is_refused(bench: Bench) -> None:
+    assert code(await bench.broker.watch(ANYONE, ["alfa"])) == "bad_request"
+    assert code(await bench.broker.watch(ANYONE, ["ALFA"] * 65)) == "bad_request"
+
+
+async def test_stopping_is_told_to_readers_and_to_readiness(bench: Bench) -> None:
+    alfa = await bench.open("ALFA")
+    assert bench.broker.readiness() == []
+    reader = await bench.broker.follow(Caller(pk=alfa.key.pk))
+    assert not isinstance(reader, Refusal)
+    async with reader:
+        bench.broker.end_streams(refuse("unavailable", "restarting"))
+        with pytest.raises(Ended):
+            await reader.receive()
+    assert bench.broker.readiness() == ["stopping"]
+
+
+async def test_statistics_count_and_hold_no_ids(bench: Bench) -> None:
+    line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
+    await bench.call("send_env", **line.next("RFQ"))
+    await bench.call("send_env", **line.next("RFQ"))
+    statistics = bench.broker.statistics()
+    assert statistics.accepted == 3, "a replay is not accepted again"
+    assert statistics.actors == {"conversation": 1, "desk": 2}
+
+
+async def test_a_broker_may_be_opened_again_on_its_store() -> None:
+    async with open_bench() as bench:
+        alfa = await bench.open("ALFA")
+    async with open_bench(store=bench.store, clock=bench.clock) as again:
+        assert (await again.call("resolve_code", code="ALFA"))["pk"] == alfa.pk

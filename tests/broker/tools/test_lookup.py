@@ -1,0 +1,47 @@
+"""Looking things up: a missing id starts no actor; a closed code resolves to nobody."""
+
+from typing import Any
+
+from broker.app import Caller
+from broker.tools.context import Context
+from broker.tools.lookup import conv_row, desk_of, live, missing_conv, resolve, unknown_desk
+from tests.support.broker import STRANGER, Bench
+
+
+async def test_an_unknown_conversation_starts_no_actor(bench: Bench) -> None:
+    services = bench.broker._services
+    assert await live(services, "f" * 16) is None
+    assert await conv_row(services, "f" * 16) is None
+    assert services.house.counts()["conversation"] == 0
+
+
+async def test_a_known_conversation_is_read_from_the_store_on_demand(
+    bench: Bench, autojump_clock: Any
+) -> None:
+    line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
+    actor = await live(bench.broker._services, line.conv)
+    assert actor is not None
+    assert actor.state is not None
+    assert actor.state.n == 1
+
+
+async def test_a_code_resolves_to_the_desk_that_holds_it_now(bench: Bench) -> None:
+    alfa = await bench.open("ALFA")
+    services = bench.broker._services
+    row = await resolve(services, "ALFA")
+    assert row is not None
+    assert row == await desk_of(services, alfa.pk)
+    await bench.call("close_desk", **alfa.statement("close_desk", bench.broker.pk, bench.ts, code="ALFA"))
+    assert await resolve(services, "ALFA") is None
+    assert await desk_of(services, alfa.pk) is None
+    assert unknown_desk("ALFA").code == "unknown_desk"
+
+
+async def test_a_missing_conversation_costs_a_stranger_a_guess_and_loopback_nothing(bench: Bench) -> None:
+    services = bench.broker._services
+
+    def codes(caller: Caller) -> list[str]:
+        return [missing_conv(Context(caller, services)).code for _ in range(21)]
+
+    assert codes(Caller()) == ["unknown_conv"] * 21
+    assert codes(STRANGER) == ["unknown_conv"] * 20 + ["rate_limited"]

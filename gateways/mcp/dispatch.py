@@ -14,12 +14,13 @@ import msgspec
 from broker.wire import canonical
 from broker.wire.refusals import Refusal
 from gateways import jsonrpc, render
+from gateways.mcp import subscriptions
 from gateways.mcp.listing import Pages
 from gateways.mcp.revisions import (
     LEGACY,
     LOG_LEVEL_KEY,
+    METHODS,
     MODERN,
-    RESOURCE_MISSING,
     SERVER_INFO_KEY,
     SUPPORTED,
     Fault,
@@ -86,12 +87,15 @@ class Dispatch:
             "resources/list": self._lister("resources/list"),
             "resources/templates/list": self._lister("resources/templates/list"),
             "resources/read": self._read,
+            **self._watching(),
             "prompts/list": self._lister("prompts/list"),
             "prompts/get": self._get_prompt,
         }
 
     def waits(self, method: str, params: Params) -> bool:
         """Whether the request may last, so that it streams, is watched and can be cancelled."""
+        if method in METHODS and METHODS[method].streams:
+            return self._surface.watch is not None
         if method != "tools/call" or "name" not in params:
             return False
         offer = self._tool(value_of(params["name"]))
@@ -141,11 +145,35 @@ class Dispatch:
         declared = value_of(params["capabilities"]) if "capabilities" in params else {}
         return declared if isinstance(declared, dict) else {}
 
+    def _watching(self) -> dict[str, Callable[[Ask, Params], Awaitable[Outcome]]]:
+        """The methods of a surface whose resources can be watched."""
+        watch = self._surface.watch
+        if watch is None:
+            return {}
+
+        async def listen(ask: Ask, params: Params) -> Outcome:
+            wanted = value_of(params["notifications"]) if "notifications" in params else None
+            return await subscriptions.listen(watch, ask, wanted)
+
+        async def subscribe(ask: Ask, params: Params) -> Outcome:
+            uri = _uri(params)
+            return uri if isinstance(uri, Fault) else await subscriptions.subscribe(watch, ask, uri)
+
+        async def unsubscribe(ask: Ask, params: Params) -> Outcome:
+            uri = _uri(params)
+            return uri if isinstance(uri, Fault) else subscriptions.unsubscribe(ask, uri)
+
+        return {
+            "subscriptions/listen": listen,
+            "resources/subscribe": subscribe,
+            "resources/unsubscribe": unsubscribe,
+        }
+
     def _capabilities(self) -> dict[str, Any]:
         """Only what is served: nothing is declared that would then be refused."""
         declared: dict[str, Any] = {"tools": {}}
         if self._surface.read is not None:
-            declared["resources"] = {}
+            declared["resources"] = {"subscribe": True} if self._surface.watch is not None else {}
         if self._surface.prompts:
             declared["prompts"] = {}
         return declared
@@ -189,13 +217,12 @@ class Dispatch:
         return outcome
 
     async def _read(self, ask: Ask, params: Params) -> Outcome:
-        uri = value_of(params["uri"]) if "uri" in params else None
-        if not isinstance(uri, str):
-            return Fault(jsonrpc.INVALID_PARAMS, "uri must be a string")
+        uri = _uri(params)
+        if isinstance(uri, Fault):
+            return uri
         found = await self._surface.read(ask, uri) if self._surface.read is not None else Missing(uri)
         if isinstance(found, Missing):
-            code = jsonrpc.INVALID_PARAMS if ask.revision == MODERN else RESOURCE_MISSING
-            return Fault(code, "no such resource", {"uri": found.uri})
+            return subscriptions.missing(found.uri, ask.revision)
         return found if isinstance(found, Fault) else {"contents": found}
 
     async def _get_prompt(self, ask: Ask, params: Params) -> Outcome:
@@ -210,6 +237,11 @@ class Dispatch:
 
 async def _ping(ask: Ask, params: Params) -> Outcome:
     return {}
+
+
+def _uri(params: Params) -> str | Fault:
+    uri = value_of(params["uri"]) if "uri" in params else None
+    return uri if isinstance(uri, str) else Fault(jsonrpc.INVALID_PARAMS, "uri must be a string")
 
 
 def _check_arguments(descriptor: dict[str, Any], arguments: Any) -> Fault | None:

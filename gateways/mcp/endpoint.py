@@ -17,7 +17,7 @@ from broker.app import Broker
 from broker.wire.refusals import Refusal
 from gateways import caller as callers
 from gateways import jsonrpc
-from gateways.mcp import eras, exchange, headers
+from gateways.mcp import eras, exchange, headers, subscriptions
 from gateways.mcp.dispatch import Dispatch, read_meta, read_params
 from gateways.mcp.eras import Eras, Request, failed, names_modern, refused, wrong
 from gateways.mcp.exchange import Answer, Http, Reply
@@ -63,11 +63,13 @@ class McpApp:
         self._faces = {name: Dispatch(surface) for name, surface in faces.items()}
         self._proxies = proxies
         self._keep_alive_s = keep_alive_s
-        self._eras = Eras(sessions, keep_alive_s)
+        self._ending = trio.Event()
+        self._eras = Eras(sessions, keep_alive_s, self._ending)
         self.sessions = sessions
 
     def drain(self) -> None:
-        """End every GET stream: the process is about to stop. What is under way ends by itself."""
+        """End every stream that only waits: the process is about to stop. Calls under way end by themselves."""
+        self._ending.set()
         self.sessions.end_streams()
 
     async def __call__(self, scope: dict[str, Any], receive: exchange.Receive, send: exchange.Send) -> None:
@@ -160,6 +162,7 @@ class McpApp:
 
                 nursery.cancel_scope.deadline = trio.current_time() + STREAM_S
                 nursery.start_soon(watch)
+                nursery.start_soon(subscriptions.pump, session, stream)
                 await exchange.relay(stream.receive, http.reply, self._keep_alive_s)
                 nursery.cancel_scope.cancel()
             stream.end()

@@ -9,6 +9,7 @@
 from typing import Any
 
 import msgspec
+import trio
 
 from broker.app import Caller
 from broker.wire.refusals import Refusal, refuse
@@ -48,9 +49,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Eras:
     """The two eras over one set of sessions."""
 
-    def __init__(self, sessions: Sessions, keep_alive_s: float) -> None:
+    def __init__(self, sessions: Sessions, keep_alive_s: float, ending: trio.Event) -> None:
+        """`ending` is set when the process is about to stop."""
         self._sessions = sessions
         self._keep_alive_s = keep_alive_s
+        self._ending = ending
 
     async def answer(self, request: Request) -> Answer | None:
         """The request's answer, or None when it was given on the way."""
@@ -71,9 +74,11 @@ class Eras:
             fault = gone  # `initialize` from a client of both eras: say so, whatever else it lacks
         fault = fault or headers.check_meta(request.meta if "_meta" in request.params else None)
         fault = fault or headers.check_agreement(head, request.meta, message.method, row, request.params)
-        return (
-            wrong(message.id, fault, MODERN) if fault is not None else await self._do(request, MODERN, None)
-        )
+        if fault is not None:
+            return wrong(message.id, fault, MODERN)
+        if row is not None and row.streams and not request.http.accept.stream:
+            return failed(406, "this answer is a stream: accept text/event-stream", message.id)
+        return await self._do(request, MODERN, None)
 
     async def _legacy(self, request: Request) -> Answer | None:
         """The handshake era: which session, then the method.
@@ -134,7 +139,13 @@ class Eras:
 
         async def work(notify: exchange.Notify | None) -> Answer:
             ask = Ask(
-                caller=request.caller, revision=revision, meta=request.meta, session=session, notify=notify
+                id=message.id,
+                caller=request.caller,
+                revision=revision,
+                meta=request.meta,
+                session=session,
+                notify=notify,
+                ending=self._ending,
             )
             outcome = await request.dispatch.answer(ask, message.method, request.params)
             if isinstance(outcome, Fault):

@@ -134,11 +134,14 @@ class Reply:
         body = final.body
         if not body.isascii():  # some readers of JSON take these for line ends, as some of event streams do
             body = body.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
-        headers = [*final.headers, (b"content-length", b"%d" % len(body))]
+        headers = [*final.headers]
+        if final.status != 204:  # RFC 9110, 8.6
+            headers.append((b"content-length", b"%d" % len(body)))
         if body:
             headers += render.JSON_HEADERS
-        await self._put({"type": "http.response.start", "status": final.status, "headers": headers})
-        await self._put({"type": "http.response.body", "body": body})
+        # Outside of every nursery, so that no scope of ours can be cancelled here: no shield is needed.
+        await self._send({"type": "http.response.start", "status": final.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
 
     async def _put(self, message: Message) -> None:
         if self.gone:

@@ -5,8 +5,9 @@ So an agent's context is not filled with tools that it does not need. Calls are 
 
 from typing import Final
 
-from gateways.mcp import prompts, resources
-from gateways.mcp.surface import Calling, Surface, broker_tools
+from broker.app import Broker
+from gateways.mcp import prompts, resources, watching
+from gateways.mcp.surface import Surface, broker_tools
 
 INSTRUCTIONS: Final = (
     "Turret is a wire on which desks dial each other and deal in signed envelopes. To call: wire_info, "
@@ -21,7 +22,7 @@ OPERATOR: Final = "operator"
 """The operators' tools have a port of their own: on the public one they do not exist."""
 
 
-def surfaces(broker: Calling) -> dict[str, Surface]:
+def surfaces(broker: Broker) -> dict[str, Surface]:
     """By face; "" is the endpoint itself. A face without tools is not there; the operators' never is."""
     faces = sorted({tool.face for tool in broker.tools.values()} - {OPERATOR})
     found = {"": surface(broker, None)}
@@ -29,7 +30,7 @@ def surfaces(broker: Calling) -> dict[str, Surface]:
     return found
 
 
-def surface(broker: Calling, face: str | None) -> Surface:
+def surface(broker: Broker, face: str | None) -> Surface:
     """One face; None is all but the operators'. Resources and prompts belong to the wire."""
     tools = broker_tools(broker, face)
     if face not in (None, "wire"):
@@ -39,5 +40,6 @@ def surface(broker: Calling, face: str | None) -> Surface:
         prompts=prompts.offers(),
         templates=resources.TEMPLATES,
         read=resources.reader(broker),
+        watch=watching.watcher(broker),
         instructions=INSTRUCTIONS,
     )

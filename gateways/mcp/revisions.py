@@ -26,6 +26,7 @@ VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 
 HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_REVISION: Final = -32022
@@ -69,11 +70,15 @@ READS: Final = Hints(0, "private")
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One method. `named_by`: the param that Mcp-Name repeats. `hints`: the result may be cached."""
+    """One method. `named_by`: the param that Mcp-Name repeats. `hints`: the result may be cached.
+
+    `streams`: its answer is an event stream and never JSON, so that the client must accept one.
+    """
 
     revisions: tuple[str, ...] = SUPPORTED
     named_by: str | None = None
     hints: Hints | None = None
+    streams: bool = False
 
 
 METHODS: Final[dict[str, Row]] = {
@@ -85,6 +90,9 @@ METHODS: Final[dict[str, Row]] = {
     "resources/list": Row(hints=LISTS),
     "resources/templates/list": Row(hints=LISTS),
     "resources/read": Row(named_by="uri", hints=READS),
+    "resources/subscribe": Row(revisions=LEGACY),
+    "resources/unsubscribe": Row(revisions=LEGACY),
+    "subscriptions/listen": Row(revisions=(MODERN,), streams=True),
     "prompts/list": Row(hints=LISTS),
     "prompts/get": Row(named_by="name"),
 }

@@ -9,7 +9,7 @@ Most clients never say goodbye, so that idle sessions go after a time, and the o
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ MOST: Final = 16_384
 """Sessions in all; some kilobytes each."""
 MOST_OF_ONE: Final = 1_024
 """Sessions of one principal, or of one address without a principal."""
+MOST_SUBSCRIPTIONS: Final = 64
+"""Resources that one session, or one listen, may watch."""
 STREAM_BACKLOG: Final = 256
 """Messages that may wait for a session's stream; beyond it the stream is ended and the client reconnects."""
 
@@ -61,6 +63,10 @@ class Session:
         self.revision: Final = revision
         self.capabilities: Final = capabilities
         self.stream: Stream | None = None
+        self.subscriptions: dict[str, Callable[[], Awaitable[object]]] = {}
+        """By uri: how its changes are opened, as whoever subscribed may see them."""
+        self.subscribed = trio.Event()
+        """Set, and replaced by a new one, when `subscriptions` changes."""
         self.touched = 0.0
         self._under_way: dict[tuple[type, jsonrpc.Id], list[trio.CancelScope]] = {}
         self._uses = 0
@@ -105,6 +111,23 @@ class Session:
             self.stream.end()
         self.stream = Stream()
         return self.stream
+
+    def subscribe(self, uri: str, source: Callable[[], Awaitable[object]]) -> bool:
+        """Have the session's stream tell of a resource's changes; False beyond MOST_SUBSCRIPTIONS."""
+        if uri not in self.subscriptions and len(self.subscriptions) >= MOST_SUBSCRIPTIONS:
+            return False
+        self.subscriptions.setdefault(uri, source)
+        self._tell_subscribed()
+        return True
+
+    def unsubscribe(self, uri: str) -> None:
+        """No more of it. What was not subscribed is no fault."""
+        self.subscriptions.pop(uri, None)
+        self._tell_subscribed()
+
+    def _tell_subscribed(self) -> None:
+        changed, self.subscribed = self.subscribed, trio.Event()
+        changed.set()
 
     def close(self) -> None:
         """End its stream and all that is under way."""

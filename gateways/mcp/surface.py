@@ -5,7 +5,8 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 import trio
@@ -35,13 +36,18 @@ class Calling(Protocol):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """One request under way. `notify` puts a message on its own stream; None where the client takes none."""
+    """One request under way. `notify` puts a message on its own stream; None where the client takes none.
 
+    `ending` is set when the process is about to stop.
+    """
+
+    id: jsonrpc.Id | None = None
     caller: Caller
     revision: str
     meta: dict[str, Any]
     session: Session | None = None
     notify: Callable[[bytes], Awaitable[None]] | None = None
+    ending: trio.Event = msgspec.field(default_factory=trio.Event)
 
     @property
     def progress_token(self) -> str | int | None:
@@ -67,6 +73,21 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 Outcome = dict[str, Any] | Fault
 
 
+@runtime_checkable
+class Updates(Protocol):
+    """Changes of one resource; an async context manager."""
+
+    async def __aenter__(self) -> object: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def changed(self) -> bool:
+        """Wait until the resource has changed; False when there is nothing more to wait for."""
+        ...
+
+
 class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
     """One tool. `waits`: a call may last; it can then stream, be cancelled, and end with its client."""
 
@@ -88,6 +109,10 @@ class Missing(msgspec.Struct, frozen=True):
     uri: str
 
 
+Watch = Callable[[Ask, str], Awaitable[Updates | Missing | Refusal]]
+"""Opens the changes of a resource; enter what it gives."""
+
+
 class Surface(msgspec.Struct, frozen=True, kw_only=True):
     """What one face offers."""
 
@@ -96,6 +121,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
     resources: list[dict[str, Any]] = []
     templates: list[dict[str, Any]] = []
     read: Callable[[Ask, str], Awaitable[list[dict[str, Any]] | Missing | Fault]] | None = None
+    watch: Watch | None = None
     instructions: str = ""
 
 

@@ -55,6 +55,13 @@ REQUIREMENTS: dict[str, str] = {
     "mcp.cancel": "a cancelled call of the handshake era stops and its exchange ends",
     "mcp.resources": "turret://conv/<conv> and turret://desk/<code> are read through the broker's tools; their "
     "templates are listed",
+    "mcp.listen": "2026-07-28: subscriptions/listen acknowledges what it can watch, tells of changes under its own "
+    "id, and ends with a result",
+    "mcp.subscribe": "handshake era: resources/subscribe has the session's stream tell of changes; a new stream "
+    "tells at once of what was subscribed before",
+    "mcp.watch": "a ring wakes the watcher of its desk's rings, an envelope that of its conversation; nothing else "
+    "does",
+    "mcp.watch-rights": "only who proved the key that owns the stream may watch",
     "mcp.resource-missing": "a missing resource is -32002 in the handshake era, -32602 with data.uri in 2026-07-28",
     "mcp.prompts": "three prompts teach the job and take nothing but strictly formed arguments",
     "mcp.official-client": "the official Python client does a whole call in its legacy, auto and pinned modes",

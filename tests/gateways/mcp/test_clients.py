@@ -6,10 +6,16 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import pytest
 import trio
 from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ResourceUpdated
+from mcp.shared._httpx_utils import create_mcp_http_client
 
+from broker.wire.statement import build_statement
+from gateways.caller import write_proof
 from gateways.guard import Origins, check_origin
 from gateways.http import serve_http
 from gateways.listen import Bounds
@@ -77,7 +83,7 @@ async def test_the_official_client_lists_calls_and_reads(
             prompt = await client.get_prompt("answer_a_ring", {"code": "ALFA"})
             assert "ALFA" in str(prompt.messages[0].content)
             assert (await client.list_resources()).resources == []
-            assert len((await client.list_resource_templates()).resource_templates) == 2
+            assert len((await client.list_resource_templates()).resource_templates) == 3
 
 
 @pytest.mark.requirement("mcp.official-client")
@@ -134,6 +140,58 @@ async def test_rings_reach_the_official_client_as_progress(url: str, bench: Benc
             line = await bench.dial(alfa, brav)
             await came.wait()
     assert [(ring["conv"], ring["untrusted"]) for ring in told] == [(line.conv, True)]
+
+
+def proved(party: Party, bench: Bench) -> httpx2.AsyncClient:
+    """An HTTP client whose requests carry the party's follow statement."""
+    statement, sig = build_statement(
+        "follow", party.key, bench.broker.pk, bench.ts, "0f" * 16, code=party.code, until=bench.ts + 3600
+    )
+    return create_mcp_http_client({"authorization": f"Turret {write_proof(statement, sig)}"})
+
+
+@pytest.mark.requirement("mcp.listen", "mcp.watch", "mcp.official-client")
+async def test_the_official_client_listens_for_rings_and_reads_them(url: str, bench: Bench) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    uri = "turret://desk/BRAV/rings"
+    with trio.fail_after(20):
+        async with (
+            proved(brav, bench) as http,
+            Client(streamable_http_client(url, http_client=http), mode="auto") as client,
+            client.listen(resource_subscriptions=[uri]) as updates,
+        ):
+            line = await bench.dial(alfa, brav)
+            event = await anext(aiter(updates))
+            assert event == ResourceUpdated(uri)
+            content = (await client.read_resource(uri)).contents[0]
+            found = json.loads(content.text)  # type: ignore[union-attr]  # text
+            assert [ring["conv"] for ring in found["rings"]] == [line.conv]
+            assert found["untrusted"] is True
+
+
+@pytest.mark.requirement("mcp.subscribe", "mcp.watch", "mcp.official-client")
+@pytest.mark.filterwarnings("ignore:.*is removed as of 2026-07-28")
+async def test_the_official_client_subscribes_in_the_handshake_era(url: str, bench: Bench) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    line = await bench.connect(alfa, brav)
+    told: list[Any] = []
+    came = trio.Event()
+
+    async def hear(message: Any) -> None:
+        told.append(message)
+        came.set()
+
+    with trio.fail_after(20):
+        async with (
+            proved(alfa, bench) as http,
+            Client(
+                streamable_http_client(url, http_client=http), mode="legacy", message_handler=hear
+            ) as client,
+        ):
+            await client.subscribe_resource(f"turret://conv/{line.conv}")
+            await line.send("SAY", {"text": "hello"})
+            await came.wait()
+    assert told[0].params.uri == f"turret://conv/{line.conv}"
 
 
 @pytest.mark.requirement("mcp.disconnect", "mcp.cancel")

@@ -43,7 +43,7 @@ async def test_a_legacy_result_has_none_of_the_modern_members(session: SessionDo
 async def test_discover_names_every_revision_and_only_what_is_served(faked: Door) -> None:
     result = (await faked.modern("server/discover")).result
     assert result["supportedVersions"] == ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"]
-    assert result["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}}
+    assert result["capabilities"] == {"tools": {}, "resources": {"subscribe": True}, "prompts": {}}
     assert result["instructions"]
 
 
@@ -188,9 +188,7 @@ async def test_an_unknown_prompt_and_wrong_arguments_are_invalid_params(
     assert (await session.ask("prompts/get", **params)).error["code"] == -32602
 
 
-@pytest.mark.parametrize(
-    "method", ["x", "tools/lists", "rpc.discover", "subscriptions/listen", "logging/setLevel"]
-)
+@pytest.mark.parametrize("method", ["x", "tools/lists", "rpc.discover", "logging/setLevel"])
 async def test_an_unknown_method_is_404_in_the_modern_era_and_a_plain_error_before(
     faked: Door, session: SessionDoor, method: str
 ) -> None:

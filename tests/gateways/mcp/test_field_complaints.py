@@ -270,8 +270,8 @@ async def test_20_every_error_is_json_rpc_and_echoes_the_id(faked: Door) -> None
         assert isinstance(answer.error["message"], str)
 
 
-async def test_21_a_subscription_is_refused_cleanly_while_nothing_is_pushed(faked: Door) -> None:
-    answer = await faked.modern("subscriptions/listen", 4, notifications={})
+async def test_21_a_subscription_is_refused_cleanly_where_nothing_is_pushed(door: Door) -> None:
+    answer = await door.modern("subscriptions/listen", 4, notifications={})
     assert (answer.status, answer.error["code"], answer.json["id"]) == (404, -32601, 4)
 
 

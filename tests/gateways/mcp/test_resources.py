@@ -90,7 +90,11 @@ async def test_another_refusal_is_an_error_with_the_refusal_in_it(faked: Door) -
 @pytest.mark.requirement("mcp.resources")
 async def test_the_templates_are_listed(real: Door) -> None:
     found = (await real.modern("resources/templates/list")).result["resourceTemplates"]
-    assert [each["uriTemplate"] for each in found] == ["turret://conv/{conv}", "turret://desk/{code}"]
+    assert [each["uriTemplate"] for each in found] == [
+        "turret://conv/{conv}",
+        "turret://desk/{code}",
+        "turret://desk/{code}/rings",
+    ]
     assert all(each["description"] and each["mimeType"] == "application/json" for each in found)
 
 

@@ -1,0 +1,200 @@
+"""The order of checks, the life of a call, limits, retries: what send_call and send_env decide."""
+
+CORE = "broker/core/conversation.py"
+ACTOR = "broker/actors/conversation.py"
+DESK = "broker/core/desk.py"
+WIRE = "broker/tools/wire.py"
+PROOF = "broker/tools/proof.py"
+LOOKUP = "broker/tools/lookup.py"
+TIMERS = "broker/actors/timers.py"
+LIFE = "broker/wire/call.py"
+
+MUTANTS = (
+    ("order.vectors", CORE, "if envelope.n != state.n + 1:", "if envelope.n <= state.n:"),
+    ("order.vectors", CORE, "if envelope.prev_sig != state.sig:", "if False:"),
+    ("order.vectors", CORE, "if abs(skew) <= rules.skew_s:", "if True:"),
+    ("order.vectors", CORE, "if not in_turn(", "if False and not in_turn("),
+    (
+        "order.vectors",
+        PROOF,
+        "    if await context.services.verifier.verify(pk, message, sig):\n        return None",
+        "    return None",
+    ),
+    ("order.vectors", "broker/wire/envelope.py", "if name not in _MEMBERS:", "if False:"),
+    ("order.vectors", "broker/wire/envelope.py", "MAX_BODY: Final = 8192", "MAX_BODY: Final = 8193"),
+    ("order.vectors", WIRE, "if not state.party(read.sender):", "if False:"),
+    (
+        "refusals.codes",
+        WIRE,
+        'return refuse("not_a_party", "this key is not a party of the conversation")',
+        'return refuse("unknown_conv", "")',
+    ),
+    (
+        "order.replay-first",
+        WIRE,
+        "        if replay is not None:\n            return replay\n    refused = await _desks_agree",
+        "    refused = await _desks_agree",
+    ),
+    (
+        "retries.replay",
+        ACTOR,
+        "return Ack(row.conv, row.n, row.chain, entries[0].at, replayed=True)",
+        "return Ack(row.conv, row.n, row.chain, entries[0].at)",
+    ),
+    ("order.call-desks", WIRE, "if caller.pk != envelope.sender:", "if False:"),
+    ("order.call-desks", WIRE, "if called.pk != envelope.to:", "if False:"),
+    (
+        "order.call-desks",
+        WIRE,
+        "    if called is None:\n        return unknown_desk(code_to)",
+        "    if called is None:\n        return _disagree('to', '')",
+    ),
+    ("order.params-agree", WIRE, "if codes[1] != to_code:", "if False:"),
+    ("order.params-agree", WIRE, 'if "wire" in body and body["wire"] not in wires:', "if False:"),
+    ("order.conv-exists", ACTOR, "if sender != state.caller:", "if False:"),
+    (
+        "order.conv-exists",
+        ACTOR,
+        "    if state.phase is Phase.ENDED:\n        return core.ended(state)\n    return core.conflict(state, 0)",
+        "    return core.conflict(state, 0)",
+    ),
+    (
+        "order.nothing-before-signature",
+        WIRE,
+        '    refused = await check_signature(context, read.sender, read.canonical, sig, "bad_signature")\n    if refused is not None:\n        return refused\n    if read.sender in services.suspended',
+        '    if read.n != state.n + 1:\n        return core.conflict(state, read.n)\n    refused = await check_signature(context, read.sender, read.canonical, sig, "bad_signature")\n    if refused is not None:\n        return refused\n    if read.sender in services.suspended',
+    ),
+    ("order.clock", CORE, "if abs(skew) <= rules.skew_s:", "if abs(skew) < rules.skew_s:"),
+    ("order.clock", CORE, "if abs(skew) <= rules.skew_s:", "if abs(skew) <= rules.skew_s + 1:"),
+    (
+        "order.suspended",
+        WIRE,
+        "if not services.suspended.isdisjoint((read.sender, read.to)):",
+        "if read.sender in services.suspended:",
+    ),
+    (
+        "order.suspended",
+        WIRE,
+        'if read.sender in services.suspended and read.type != "END":',
+        "if read.sender in services.suspended:",
+    ),
+    (
+        "call.turns",
+        LIFE,
+        'return type == "END" or sender == speaker(n, caller, called)',
+        "return sender == speaker(n, caller, called)",
+    ),
+    ("call.turns", LIFE, "return called if n % 2 else caller", "return caller if n % 2 else called"),
+    ("call.life", CORE, "    if state.phase is Phase.ENDED:\n        return ended(state)\n", ""),
+    ("call.life", CORE, "chain=chain_next(state.chain, command.sig),", "chain=chain_next(b'', command.sig),"),
+    ("call.two-at-once", CORE, "    if state.phase is Phase.ENDED:\n        return ended(state)\n", ""),
+    ("call.no-answer", CORE, "limit = rules.ring_s if ringing else rules.idle_s", "limit = rules.idle_s"),
+    ("call.no-answer", CORE, 'return Hangup("no_answer" if ringing else "idle")', 'return Hangup("idle")'),
+    (
+        "call.no-answer",
+        CORE,
+        "return self.callee if self.last_from == self.caller else self.caller",
+        "return self.caller",
+    ),
+    ("call.idle", CORE, "left = max(state.last_mono, ready) + limit - now.mono", "left = 0.0"),
+    (
+        "call.restart-ends-nothing",
+        CORE,
+        "left = max(state.last_mono, ready) + limit - now.mono",
+        "left = state.last_mono + limit - now.mono",
+    ),
+    ("call.evicted", WIRE, 'Hangup("evicted", by)', 'Hangup("evicted")'),
+    (
+        "call.evicted",
+        DESK,
+        "return Place(tuple(list(places.open)[: max(excess, 0)]))",
+        "return Place(tuple(list(places.open)[-1:] if excess > 0 else ()))",
+    ),
+    (
+        "limits.thirty-in-ten-seconds",
+        CORE,
+        "if len(spent) < rules.envelopes:",
+        "if len(spent) <= rules.envelopes:",
+    ),
+    (
+        "limits.thirty-in-ten-seconds",
+        CORE,
+        "left = spent[-rules.envelopes] + rules.window_s - mono",
+        "left = spent[-1] + rules.window_s - mono",
+    ),
+    ("limits.end-always", CORE, "    if not is_end:\n        wait", "    if True:\n        wait"),
+    ("limits.window-across-restart", ACTOR, "        spent=spent,\n", "        spent=deque(),\n"),
+    (
+        "limits.window-wall-behind",
+        CORE,
+        "at=max(now.wall_ms, state.last_at),\n        mono=now.mono,\n        counted=not is_end",
+        "at=now.wall_ms,\n        mono=now.mono,\n        counted=not is_end",
+    ),
+    (
+        "limits.window-wall-behind",
+        "broker/core/machine.py",
+        "    if at > now.wall_ms:\n        return started\n",
+        "",
+    ),
+    (
+        "limits.eight",
+        DESK,
+        "excess = len(places.open) + len(places.held) + 1 - capacity.conversations",
+        "excess = len(places.open) - capacity.conversations",
+    ),
+    (
+        "limits.eight",
+        DESK,
+        "    places.rings.pop(conv, None)\n    release(places, conv)",
+        "    release(places, conv)",
+    ),
+    (
+        "limits.refused-evicts-nobody",
+        WIRE,
+        "    refused = core.decide_send(state, command, _now(services), services.rules)\n    if isinstance(refused, Refusal):\n        return refused\n",
+        "",
+    ),
+    (
+        "limits.refused-evicts-nobody",
+        WIRE,
+        "    if refused is None:\n        refused = await _evict(services, place, Pk(envelope.sender))",
+        "    refused = await _evict(services, place, Pk(envelope.sender)) or refused",
+    ),
+    ("limits.rings", DESK, "or len(waiting) >= capacity.rings\n", "or len(waiting) > capacity.rings\n"),
+    ("limits.rings", DESK, "or (not ring.known and strangers >= capacity.rings - capacity.rings_known)", ""),
+    ("limits.rings-per-address", DESK, "or from_address >= capacity.rings_per_address\n", ""),
+    (
+        "limits.rings-per-address",
+        WIRE,
+        "address = None if context.caller.loopback else context.caller.address",
+        "address = context.caller.address",
+    ),
+    ("limits.guessing", PROOF, "    if stopped is not None:\n        return stopped\n", ""),
+    (
+        "limits.guessing",
+        PROOF,
+        "    if not caller.exempt:\n        guard.bad_signature(caller.address)\n",
+        "",
+    ),
+    ("limits.guessing", LOOKUP, "    if stopped is not None:\n        return stopped\n", ""),
+    (
+        "limits.disk",
+        WIRE,
+        "if services.store.free_bytes() >= services.settings.store.min_free_bytes:",
+        "if True:",
+    ),
+    (
+        "limits.disk",
+        "broker/tools/directory.py",
+        "if services.store.free_bytes() < services.settings.store.min_free_bytes:",
+        "if False:",
+    ),
+    ("tools.parties-mode", WIRE, 'if services.settings.transcripts == "parties":', "if False:"),
+    (
+        "envelope.conv-never-reused",
+        WIRE,
+        '        return refuse("conv_exists", "this conv was used before; choose a new random one")\n    return taken',
+        '        return _disagree("conv", "")\n    return taken',
+    ),
+    ("envelope.first-prev-sig", CORE, "if envelope.prev_sig != bootstrap(envelope.conv):", "if False:"),
+)

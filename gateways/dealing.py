@@ -91,9 +91,9 @@ class _Door:
         self._places = Places(bounds, self._exempt)
 
     def _exempt(self, place: str) -> bool:
-        """Loopback and our proxies stand for many clients."""
+        """Loopback, our proxies and what has no address stand for many clients."""
         address = ip_network(place).network_address
-        return address.is_loopback or any(address in each for each in self._proxies)
+        return address.is_loopback or address.is_unspecified or any(address in each for each in self._proxies)
 
     async def serve(self, transport: trio.SocketStream) -> None:
         """One connection from accept to end. Here alone its exceptions are contained: the others go on."""

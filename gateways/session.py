@@ -153,11 +153,18 @@ class Session:
     def _begin(self, request: jsonrpc.Request) -> None:
         """Have one of the workers take this request. A parked one costs half of a new task."""
         self._in_flight += 1
-        self._queue.append((request, self._caller))
+        self._queue.append((request, self._who()))
         if self._parked:
             trio.lowlevel.reschedule(self._parked.pop())
         else:
             self._nursery.start_soon(self._work)
+
+    def _who(self) -> Caller:
+        """The peer as it stands now: a capability that the upgrade carried is dropped when its time is over."""
+        until = self._caller.until
+        if until is not None and self._broker.wire_info()["time"] >= until * 1000:
+            self._caller = msgspec.structs.replace(self._caller, pk=None, code=None, until=None)
+        return self._caller
 
     async def _work(self) -> None:
         """Run tools while there are requests, then park, unless enough others have."""
@@ -222,7 +229,7 @@ class Session:
         return {"pk": admitted.pk}
 
     async def _follow(self, id: jsonrpc.Id, params: _Follow) -> Refusal | None:
-        caller, proof = self._caller, _proof(params)
+        caller, proof = self._who(), _proof(params)
         if proof is not None:
             admitted = proof if isinstance(proof, Refusal) else await self._broker.admit(caller, *proof)
             if isinstance(admitted, Refusal):

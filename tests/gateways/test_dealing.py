@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import logging
 import socket
 import ssl
 import struct
@@ -11,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hypothesis
+import hypothesis.strategies as st
 import msgspec
 import pytest
 import trio
@@ -270,6 +273,43 @@ async def test_an_answer_of_a_megabyte_arrives_whole() -> None:
         assert len((await client.ask("send_env"))["result"]["much"]) == 1_000_000
 
 
+def wild(first: int, payload: bytes) -> bytes:
+    """A masked frame with any first byte, allowed or not."""
+    size = len(payload)
+    length = bytes([0x80 | size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big")
+    return bytes([first]) + length + bytes(4) + payload
+
+
+PAYLOADS = [ECHO, b"", b"{}", b"\xff", b"\x03\xe8", b"\x03\xe8\xff", b"x" * 126]
+USUAL = [0x81, 0x82, 0x01, 0x02, 0x00, 0x80, 0x88, 0x89, 0x8A]
+ANYTHING = st.binary(max_size=60) | st.lists(
+    st.builds(wild, st.sampled_from(USUAL) | st.integers(0, 255), st.sampled_from(PAYLOADS)), max_size=12
+).map(b"".join)
+
+
+@pytest.mark.requirement("ws.contained", "ws.close-bounded")
+@hypothesis.given(ANYTHING, st.booleans())
+async def test_whatever_bytes_come_the_peer_gets_whole_frames_and_no_fault_is_met(
+    data: bytes, slowly: bool
+) -> None:
+    faults: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: faults.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("gateways").addHandler(handler)
+    try:
+        async with open_port(FakeBroker()) as port:
+            client = await port.dial()
+            client.answers = False
+            with suppress(trio.BrokenResourceError):
+                await (trickle(client.stream, data) if slowly else client.send_raw(data))
+            await client.stream.send_eof()  # type: ignore[attr-defined]
+            await client.wait_closed()
+            assert client.protocol.parser_exc is None or isinstance(client.protocol.parser_exc, EOFError)
+    finally:
+        logging.getLogger("gateways").removeHandler(handler)
+    assert faults == []
+
+
 # Signs of life
 
 
@@ -373,6 +413,22 @@ async def test_a_peer_that_never_answers_our_close_is_cut(autojump_clock: MockCl
         code, reason = await client.wait_closed(60)
         assert (code, "cursor" in reason) == (4008, True)
         assert trio.current_time() - start <= CLOSE_S + 0.01
+
+
+@pytest.mark.requirement("ws.close-bounded", "ws.slow-reader", "ws.contained")
+async def test_hundreds_of_readers_that_were_too_slow_leave_no_task_behind(autojump_clock: MockClock) -> None:
+    broker = FakeBroker()
+    async with open_port(broker) as port:
+        await wait_all_tasks_blocked()
+        before = living()
+        for _ in range(300):
+            client = await port.dial({"Authorization": f"Turret {proof()}"})
+            await client.ask("follow")
+        for reader in broker.readers:
+            reader.fall_behind()
+        await trio.sleep(CLOSE_S + 0.1)
+        assert living() == before
+        assert not any(reader.open for reader in broker.readers)
 
 
 @pytest.mark.requirement("ws.close-bounded")

@@ -468,6 +468,20 @@ async def test_a_desk_goes_offline_a_while_after_its_connection_left(autojump_cl
         assert (await bench.call("resolve_code", code="ABCD"))["online"] is False
 
 
+@pytest.mark.requirement("ws.follow-capability", "ws.stream-ended")
+async def test_a_capability_of_the_upgrade_is_worth_nothing_after_its_time(autojump_clock: MockClock) -> None:
+    async with open_bench() as bench:
+        abcd = await bench.open("ABCD")
+        given = capability(abcd, bench, seconds=60)
+        caller = await bench.broker.admit(Caller(), json.dumps(given["statement"]).encode(), given["sig"])
+        assert isinstance(caller, Caller)
+        async with open_session(bench.broker, caller) as peer:
+            assert await peer.result("list_convs") is not None
+            await trio.sleep(61)
+            assert (await peer.refusal("list_convs"))["code"] == "unauthenticated"
+            assert (await peer.refusal("follow"))["code"] == "unauthenticated"
+
+
 # Presence
 
 

@@ -187,6 +187,25 @@ async def test_a_client_that_never_reads_is_cut_by_the_sockets_deadline() -> Non
             await until(lambda: bench.broker.statistics().readers == 0)
 
 
+@pytest.mark.requirement("ws.ping")
+async def test_a_peer_that_answers_no_ping_is_gone_and_one_that_does_stays() -> None:
+    streams = msgspec.structs.replace(SETTINGS.streams, ping_s=0.1, dead_s=0.4)
+    async with (
+        open_bench(msgspec.structs.replace(SETTINGS, streams=streams)) as bench,
+        open_public(bench.broker, Bounds(orphan_s=0.1)) as port,
+    ):
+        parties = [await bench.open("ABCD"), await bench.open("EFGH")]
+        dead, alive = await port.dial(path="/ws"), await port.dial(path="/ws")
+        for client, party in zip((dead, alive), parties, strict=True):
+            await client.ask("follow", **capability(party, bench))
+        dead.answers = False
+        with trio.move_on_after(1.5):
+            await alive.receive()
+        assert bench.broker.statistics().readers == 1
+        assert "result" in await alive.ask("wire_info")
+        assert (await dead.wait_closed())[0] == 1006
+
+
 @pytest.mark.requirement("ws.close-bounded", "ws.contained", "ws.presence")
 @pytest.mark.parametrize("when", ["idle", "inside a frame", "while asked"])
 async def test_a_reset_ends_the_connection_and_its_stream(when: str) -> None:

@@ -155,6 +155,8 @@ class MemoryStore:
             raise Unavailable("the store is closed")
 
     def _check(self, unit: Unit) -> None:
+        if unit.append is None and any(letter.data is None for letter in unit.deliver):
+            raise ValueError("an event without data needs an Append to refer to")
         if unit.append is not None:
             log = unit.append.log
             if log in self._dropped:
@@ -168,8 +170,6 @@ class MemoryStore:
             if versions.get(place, known.version if known else 0) != put.expect:
                 raise Conflict("put", put.id)
             versions[place] = 0 if put.doc is None else put.expect + 1
-        if unit.append is None and any(letter.data is None for letter in unit.deliver):
-            raise ValueError("an event without data needs an Append to refer to")
         if unit.remember is not None and (unit.remember.scope, unit.remember.key) in self._remembered:
             raise Conflict("remember", unit.remember.key)
 

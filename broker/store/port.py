@@ -180,8 +180,10 @@ Must neither block nor raise."""
 class Store(Protocol):
     """Each async method is a checkpoint. Any number of tasks may call any of them at once."""
 
-    broken: str | None
-    """Why the store refuses all writes until it is opened again (a commit failed in its fsync), or None."""
+    @property
+    def broken(self) -> str | None:
+        """Why the store refuses all writes until it is opened again (a failed fsync), or None."""
+        ...
 
     async def commit(self, unit: Unit) -> None:
         """Write a unit; see the law. Raises Conflict, Unavailable, InDoubt."""

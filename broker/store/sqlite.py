@@ -163,8 +163,8 @@ class SqliteStore:
         else:
             self._pump()
 
-    def watch(self, listener: Listener) -> None:
-        if self._listener is not None:
+    def watch(self, listener: Listener | None) -> None:
+        if listener is not None and self._listener is not None:
             raise RuntimeError("a store has one listener")
         self._listener = listener
 

@@ -105,14 +105,14 @@ class Stage:
         return None
 
     def _check(self, unit: Unit) -> None:
+        if unit.append is None and any(letter.data is None for letter in unit.deliver):
+            raise ValueError("an event without data needs an Append to refer to")
         if unit.append is not None:
             log = self._log(unit.append.log)
             if log.dropped:
                 raise Conflict("drop", unit.append.log)
             if log.newest + 1 != unit.append.n:
                 raise Conflict("append", unit.append.log)
-        elif any(letter.data is None for letter in unit.deliver):
-            raise ValueError("an event without data needs an Append to refer to")
         versions: dict[tuple[str, str], int] = {}
         for put in unit.puts:
             place = (put.kind, put.id)

@@ -61,7 +61,7 @@ class Writer:
     def __init__(self, db: sqlite3.Connection, token: Callable[[], str]) -> None:
         self.broken: str | None = None
         """Why nothing is written until the store is opened anew, or None."""
-        self._db = db
+        self.db = db
         self._stage = Stage(db, token)
 
     def run(self, works: Sequence[Work]) -> Result:
@@ -79,10 +79,10 @@ class Writer:
         """
         if self.broken is not None:
             raise Unavailable(self.broken)
-        before = self._db.total_changes
+        before = self.db.total_changes
         self._stage.begin()
         try:
-            self._db.execute("BEGIN IMMEDIATE")
+            self.db.execute("BEGIN IMMEDIATE")
             outcomes: list[Outcome] = [self._add(work) for work in works]
             told = self._stage.write()
             for index, work in enumerate(works):
@@ -91,7 +91,7 @@ class Writer:
         except BaseException:
             self._rollback()
             raise
-        return Staged(works, outcomes, told, self._db.total_changes > before)
+        return Staged(works, outcomes, told, self.db.total_changes > before)
 
     def _add(self, work: Work) -> Outcome:
         if isinstance(work, Unit):
@@ -115,7 +115,7 @@ class Writer:
 
     def finish(self) -> None:
         """COMMIT: returns when the rows are on disk. A seam of its own for tests that break it."""
-        self._db.execute("COMMIT")
+        self.db.execute("COMMIT")
 
     def run_each(self, works: Sequence[Work], error: Exception) -> Result:
         """After `error` rolled all of it back: each alone, so that one bad unit does not fail the others."""
@@ -131,19 +131,19 @@ class Writer:
     def close(self) -> None:
         """Move the write-ahead log into the file and close the connection."""
         with contextlib.suppress(sqlite3.Error):  # it is durable where it is; the next start moves it
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._db.close()
+            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.db.close()
 
     def _rollback(self) -> None:
         try:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
             self._stage.forget()
         except sqlite3.Error as error:
             self.broken = f"a rollback failed: {error}"
 
     def _sweep(self, retention: Retention, limit: int) -> int:
-        removed = self._db.execute(
+        removed = self.db.execute(
             "DELETE FROM remembered WHERE id IN (SELECT id FROM remembered WHERE until < ? LIMIT ?)",
             (retention.now, limit),
         ).rowcount
@@ -151,14 +151,14 @@ class Writer:
         # A stream in the short index has so many events at least; with less to keep, look at every stream.
         long = f"AND position % {LONG} = 0" if retention.events_keep >= LONG else ""
         sql = f"SELECT stream FROM event WHERE stream > ? {long} ORDER BY stream LIMIT 1"  # noqa: S608
-        while removed < limit and (row := self._db.execute(sql, (stream,)).fetchone()):
+        while removed < limit and (row := self.db.execute(sql, (stream,)).fetchone()):
             stream = row[0]
             removed += self._sweep_stream(stream, retention, limit - removed)
         return removed
 
     def _sweep_stream(self, stream: int, retention: Retention, limit: int) -> int:
-        newest = self._db.execute("SELECT max(position) FROM event WHERE stream = ?", (stream,)).fetchone()[0]
-        oldest = self._db.execute(
+        newest = self.db.execute("SELECT max(position) FROM event WHERE stream = ?", (stream,)).fetchone()[0]
+        oldest = self.db.execute(
             "SELECT position, at FROM event WHERE stream = ? AND position <= ? ORDER BY position LIMIT ?",
             (stream, newest - retention.events_keep, limit),
         )
@@ -169,10 +169,8 @@ class Writer:
             old = position
         if not old:
             return 0
-        self._db.execute("UPDATE stream SET removed = ? WHERE id = ?", (old, stream))
-        return self._db.execute(
-            "DELETE FROM event WHERE stream = ? AND position <= ?", (stream, old)
-        ).rowcount
+        self.db.execute("UPDATE stream SET removed = ? WHERE id = ?", (old, stream))
+        return self.db.execute("DELETE FROM event WHERE stream = ? AND position <= ?", (stream, old)).rowcount
 
 
 def _certain(error: Exception) -> Exception:

@@ -1,7 +1,5 @@
 """The reference adapter: the law, and the gate that other tests lean on."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 import trio
 import trio.testing
@@ -35,8 +33,8 @@ from tests.broker.store.conformance import SOME, Conformance, refused, row  # no
 )
 class TestConformance(Conformance):
     @pytest.fixture
-    async def store(self) -> AsyncIterator[Store]:
-        yield MemoryStore()
+    def store(self) -> Store:
+        return MemoryStore()
 
 
 async def test_a_held_commit_is_written_when_it_is_released() -> None:

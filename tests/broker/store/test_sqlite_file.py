@@ -1,0 +1,149 @@
+"""The data directory: who may open it, what it is judged by, and how it comes to be."""
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from broker.store import sqlite_file
+from broker.store.port import InUse, NotAStore, SchemaTooNew
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.requirement("store.modes")
+@pytest.mark.usefixtures("no_umask")
+def test_what_is_made_is_for_its_owner_alone(tmp_path: Path) -> None:
+    directory = tmp_path / "deep" / "data"
+    os.close(sqlite_file.lock(directory))
+    with closing(sqlite_file.connect(sqlite_file.prepare(directory))) as db:
+        db.execute("INSERT INTO log (name) VALUES ('a')")
+        modes = {path.name: mode(path) for path in directory.iterdir()}
+    assert modes == dict.fromkeys(("turret.db", "turret.db-wal", "turret.db-shm", "turret.lock"), 0o600)
+    assert mode(directory) == 0o700
+
+
+@pytest.mark.requirement("store.modes")
+def test_a_file_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    path = sqlite_file.prepare(tmp_path)
+    path.chmod(0o644)
+    sqlite_file.prepare(tmp_path)
+    assert mode(path) == 0o600
+
+
+@pytest.mark.requirement("store.one-process")
+def test_a_lock_is_held_by_one_and_let_go_with_its_process(tmp_path: Path) -> None:
+    held = sqlite_file.lock(tmp_path)
+    with pytest.raises(InUse, match="in use by another Turret"):
+        sqlite_file.lock(tmp_path)
+    os.close(held)
+    program = (
+        "import os, sys; from pathlib import Path; from broker.store import sqlite_file\n"
+        "sqlite_file.lock(Path(sys.argv[1])); os.kill(os.getpid(), 9)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        cwd=Path(__file__).parents[3],
+        check=False,
+        timeout=30,
+    )
+    assert ran.returncode == -9
+    os.close(sqlite_file.lock(tmp_path))
+
+
+def test_a_store_says_what_it_is(tmp_path: Path) -> None:
+    path = sqlite_file.prepare(tmp_path)
+    assert sqlite_file.prepare(tmp_path) == path
+    with closing(sqlite_file.connect(path)) as db:
+        assert db.execute("PRAGMA application_id").fetchone() == (sqlite_file.APPLICATION_ID,)
+        assert db.execute("PRAGMA user_version").fetchone() == (1,)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert db.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["turret.db"]
+
+
+@pytest.mark.requirement("store.schema")
+def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = sqlite_file.prepare(tmp_path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 7")
+    path.chmod(0o640)
+    before = path.read_bytes()
+    with pytest.raises(SchemaTooNew, match="schema 7; this Turret knows up to 1"):
+        sqlite_file.prepare(tmp_path)
+    assert path.read_bytes() == before
+    assert mode(path) == 0o640
+    assert [item.name for item in tmp_path.iterdir()] == ["turret.db"]
+
+
+@pytest.mark.requirement("store.schema")
+@pytest.mark.parametrize("what", ["text", "empty", "another's database"])
+def test_what_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, what: str) -> None:
+    path = tmp_path / sqlite_file.FILE
+    path.write_text("" if what == "empty" else "a letter to my aunt" * 20)
+    if what == "another's database":
+        path.unlink()
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("CREATE TABLE entry (id)")
+            db.execute("PRAGMA application_id = 1")
+    before = path.read_bytes()
+    with pytest.raises(NotAStore, match="not a Turret store"):
+        sqlite_file.prepare(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_store_that_was_being_made_when_the_lights_went_out_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "turret.new").write_bytes(b"SQLite format 3\0half")
+    path = sqlite_file.prepare(tmp_path)
+    with closing(sqlite_file.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM entry").fetchone() == (0,)
+
+
+def test_an_older_store_is_brought_up_to_date_and_keeps_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = sqlite_file.prepare(tmp_path)
+    with closing(sqlite_file.connect(path)) as db:
+        db.execute("INSERT INTO log (name) VALUES ('conv:a')")
+    steps = [*sqlite_file.schema(), (2, "ALTER TABLE log ADD COLUMN colour TEXT;")]
+    monkeypatch.setattr(sqlite_file, "schema", lambda: iter(steps))
+    sqlite_file.prepare(tmp_path)
+    with closing(sqlite_file.connect(path)) as db:
+        assert db.execute("SELECT name, colour FROM log").fetchall() == [("conv:a", None)]
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    monkeypatch.undo()
+    with pytest.raises(SchemaTooNew):
+        sqlite_file.prepare(tmp_path)
+
+
+def test_a_reading_connection_can_not_write(tmp_path: Path) -> None:
+    path = sqlite_file.prepare(tmp_path)
+    with (
+        closing(sqlite_file.connect(path, writer=False)) as db,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        db.execute("INSERT INTO log (name) VALUES ('a')")
+
+
+def test_a_directory_with_strange_characters_in_its_name_is_a_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "50% ?mode=memory #1 ü"
+    directory.mkdir()
+    path = sqlite_file.prepare(directory)
+    with closing(sqlite_file.connect(path)) as db:
+        db.execute("INSERT INTO log (name) VALUES ('a')")
+    assert path.stat().st_size > 0

@@ -1,0 +1,119 @@
+"""Configuration: file < environment < flags, unknown keys named, nothing open by mistake."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateways.configure import ConfigError, Configuration, ServeOptions, check, is_loopback, load, split_bind
+
+
+def test_the_defaults_are_loopback_and_open_transcripts() -> None:
+    configuration = load(None, {})
+    assert configuration == Configuration()
+    assert configuration.serve.bind == "127.0.0.1:8766"
+    assert configuration.settings.transcripts == "open"
+
+
+def test_flags_outweigh_the_environment_and_the_environment_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "turret.toml"
+    file.write_text(
+        'transcripts = "parties"\n[serve]\nbind = "127.0.0.1:1"\ndata = "d"\n[limits]\nrings = 3\n'
+    )
+    environment = {
+        "TURRET_BIND": "127.0.0.1:2",
+        "TURRET_LIMITS_RINGS": "4",
+        "TURRET_BEHIND_PROXY": "10.0.0.1, ::1",
+    }
+    configuration = load(file, environment, {"bind": "127.0.0.1:3", "dealing_bind": None})
+    assert configuration.serve.bind == "127.0.0.1:3"
+    assert configuration.serve.behind_proxy == ("10.0.0.1", "::1")
+    assert configuration.serve.data == "d"
+    assert configuration.settings.limits.rings == 4
+    assert (configuration.settings.transcripts, configuration.transcripts_chosen) == ("parties", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "words"),
+    [
+        ("[limits]\nringz = 3\n", {}, "limits.ringz is no setting; did you mean rings?"),
+        ("limit = 3\n", {}, "limit is no setting; did you mean limits?"),
+        ("[serve]\nport = 3\n", {}, "serve.port is no setting"),
+        ('[limits]\nrings = "many"\n', {}, "rings"),
+        ("[limits\n", {}, "turret.toml"),
+        (
+            "",
+            {"TURRET_LIMITS_RINGZ": "3"},
+            "TURRET_LIMITS_RINGZ is no setting; did you mean TURRET_LIMITS_RINGS",
+        ),
+        ('transcripts = "secret"\n', {}, "secret"),
+    ],
+)
+def test_what_can_not_be_used_is_named_in_one_line(
+    text: str, environment: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "turret.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=".*") as caught:
+        load(file, environment)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"gone\.toml"):
+        load(tmp_path / "gone.toml", {})
+
+
+@pytest.mark.requirement("tools.bind-refused")
+@pytest.mark.parametrize(
+    ("options", "chosen", "words"),
+    [
+        ({"bind": "0.0.0.0:1"}, True, "--tls-cert"),
+        ({"dealing_bind": "[::]:1"}, True, "--behind-proxy"),
+        ({"bind": "0.0.0.0:1", "behind_proxy": ("10.0.0.1",)}, True, "--public-url"),
+        ({"bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k"}, False, "--transcripts"),
+        ({"tls_cert": "c"}, True, "go together"),
+        ({"bind": "127.0.0.1"}, True, "host:port"),
+        ({"bind": "127.0.0.1:65536"}, True, "host:port"),
+    ],
+)
+def test_a_bind_that_others_can_reach_needs_protection_and_a_chosen_mode(
+    options: dict[str, Any], chosen: bool, words: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check(Configuration(serve=ServeOptions(**options), transcripts_chosen=chosen))
+    assert words in str(caught.value)
+
+
+@pytest.mark.requirement("tools.bind-refused")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k"},
+        {"bind": "0.0.0.0:1", "behind_proxy": ("10.0.0.1",), "public_url": "https://turret.example"},
+        {"bind": "[::1]:1", "dealing_bind": "localhost:2"},
+    ],
+)
+def test_a_protected_bind_is_taken(options: dict[str, Any]) -> None:
+    check(Configuration(serve=ServeOptions(**options), transcripts_chosen=True))
+
+
+@pytest.mark.parametrize(
+    ("host", "expect"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("x", False),
+    ],
+)
+def test_which_hosts_are_this_machines_alone(host: str, expect: bool) -> None:
+    assert is_loopback(host) is expect
+
+
+def test_a_bind_is_split() -> None:
+    assert split_bind("[::1]:80") == ("::1", 80)
+    assert split_bind("localhost:0") == ("localhost", 0)

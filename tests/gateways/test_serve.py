@@ -1,0 +1,121 @@
+"""turret serve as a process: ready line, doors, refusals to start, SIGTERM, restart on its data."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+
+from tests.support.process import served
+
+
+def refused_to_serve(*flags: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "gateways.cli", "serve", *flags],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+async def test_all_doors_of_a_served_broker_answer(tmp_path: Path) -> None:
+    async with served(tmp_path / "data") as broker:
+        assert broker.ready["ready"] is True
+        assert broker.ready["operator"] is None
+        async with httpx.AsyncClient(base_url=broker.http) as http:
+            assert (await http.get("/healthz")).status_code == 200
+            assert (await http.get("/readyz")).status_code == 200
+            known = (await http.get("/.well-known/turret.json")).json()
+            assert (known["wire"], known["dealing"]) == (broker.pk, broker.dealing)
+            assert known["mcp"]["url"] == f"{broker.http}/mcp"
+            info = (await http.post("/v1/wire_info", json={})).json()
+            assert info["wire"] == broker.pk
+            assert "turret_actors" in (await http.get("/metrics")).text
+            tools = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+            headers = {"accept": "application/json, text/event-stream"}
+            listed = (await http.post("/mcp", json=tools, headers=headers)).json()
+            names = [tool["name"] for tool in listed["result"]["tools"]]
+            assert "send_call" in names
+            assert "suspend_desk" not in names
+
+
+@pytest.mark.requirement("streams.sigterm")
+async def test_sigterm_ends_the_process_in_time_although_a_client_never_reads(tmp_path: Path) -> None:
+    async with served(tmp_path / "data") as broker:
+        host, port = broker.http.removeprefix("http://").split(":")
+        stuck = await trio.open_tcp_stream(host, int(port))
+        request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        async with stuck:
+            await stuck.send_all(request * 200)
+            start = trio.current_time()
+            assert await broker.stop() == 0
+            assert trio.current_time() - start < 10.5
+
+
+@pytest.mark.requirement("keys.wire-key")
+async def test_a_restart_keeps_the_key_and_a_second_broker_is_turned_away(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with served(data) as broker:
+        pk = broker.pk
+        words = await trio.to_thread.run_sync(refused_to_serve, "--data", str(data), "--bind", "127.0.0.1:0")
+        assert "in use" in words
+        assert await broker.stop() == 0
+    async with served(data) as broker:
+        assert broker.pk == pk
+    (data / "wire.key").unlink()
+    words = await trio.to_thread.run_sync(refused_to_serve, "--data", str(data), "--bind", "127.0.0.1:0")
+    assert "wire.key is missing" in words
+
+
+@pytest.mark.requirement("tools.bind-refused")
+def test_an_open_bind_without_protection_is_one_clear_line(tmp_path: Path) -> None:
+    words = refused_to_serve("--data", str(tmp_path / "d"), "--bind", "0.0.0.0:0")
+    assert "--tls-cert" in words
+    assert len(words.strip().splitlines()) == 1
+    assert not (tmp_path / "d").exists(), "nothing was made"
+
+
+def test_a_port_in_use_and_a_foreign_file_are_one_clear_line(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        bind = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert "cannot listen on" in refused_to_serve("--data", str(tmp_path / "d"), "--bind", bind)
+    (tmp_path / "e").mkdir()
+    (tmp_path / "e" / "turret.db").write_text("not a database at all")
+    assert "turret" in refused_to_serve("--data", str(tmp_path / "e"), "--bind", "127.0.0.1:0")
+
+
+async def test_tls_serves_both_ports(tmp_path: Path) -> None:
+    import ssl
+
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = await trio.run_process(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-keyout", str(key), "-out", str(cert)],
+        check=False, capture_stderr=True,
+    )  # fmt: skip
+    if made.returncode != 0:
+        pytest.skip("no openssl to make a certificate with")
+    async with served(tmp_path / "data", "--tls-cert", str(cert), "--tls-key", str(key)) as broker:
+        assert broker.http.startswith("https://")
+        assert broker.dealing.startswith("wss://")
+        trust = ssl.create_default_context(cafile=str(cert))
+        async with httpx.AsyncClient(base_url=broker.http, verify=trust) as http:
+            assert (await http.get("/readyz")).status_code == 200
+        import trio_websocket
+
+        async with trio_websocket.open_websocket_url(broker.dealing, ssl_context=trust) as ws:
+            with trio.fail_after(5):
+                hello = json.loads(await ws.get_message())
+        assert hello["params"]["wire"] == broker.pk

@@ -18,7 +18,7 @@ import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
-from hypercorn.events import Closed
+from hypercorn.events import Closed, RawData
 from hypercorn.events import Event as ConnectionEvent
 from hypercorn.protocol.events import Body, Data, Event, Request, StreamClosed
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol, H11WSConnection
@@ -251,9 +251,17 @@ class _Connection(TCPServer):
             await self._close()
 
     async def protocol_send(self, event: ConnectionEvent) -> None:
+        """As Hypercorn's; but what follows an answer (closing, waiting for the next request) is always done.
+
+        An application that has heard of the end may cancel the very task that tells us (Quart-Trio does).
+        """
+        if isinstance(event, RawData):
+            await super().protocol_send(event)
+            return
         if isinstance(event, Closed):
             self.end_within(self.bounds.orphan_s)
-        await super().protocol_send(event)
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + self.bounds.linger_s):
+            await super().protocol_send(event)
 
 
 class _Protocol(H11Protocol):

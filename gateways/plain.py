@@ -2,7 +2,8 @@
 
 1. A body is taken only as application/json: a browser's form or a plain-text post from a foreign page never
    reaches a tool.
-2. The body goes to the broker as it came: what it may hold is judged there, once.
+2. The operators' tools do not exist here: they have a port of their own.
+3. The body goes to the broker as it came: what it may hold is judged there, once.
 
 Source: wire.md, Tools of the wire (Plain HTTP). Size and Host were checked before (gateways.guard).
 """
@@ -29,7 +30,7 @@ def register(app: Quart, broker: Broker, *, proxies: Sequence[Network] = ()) -> 
         caller = await identify(broker, dict(request.scope), proxies)
         if isinstance(caller, Refusal):
             return answer(*render.http(caller))
-        if tool not in broker.tools:
+        if tool not in broker.tools or broker.tools[tool].face == "operator":
             return answer(*render.http(refuse("not_found", "there is no tool of this name")))
         body = await request.get_data(cache=False, as_text=False, parse_form_data=False)
         try:

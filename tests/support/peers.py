@@ -1,9 +1,10 @@
 """Far ends that misbehave on purpose, over any Trio stream: slow, silent, cut, byte by byte."""
 
 import socket as stdlib_socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
+import h11
 import trio
 
 
@@ -75,3 +76,38 @@ async def eventually(seen: Callable[[], bool], seconds: float = 3) -> None:
             return
         await trio.sleep(0.01)
     raise trio.TooSlowError
+
+
+class Download:
+    """An HTTP response read piece by piece, for streams: httpx's own generators can't be left half-way."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self._stream = stream
+        self._http = h11.Connection(h11.CLIENT)
+        self.status = 0
+        self.headers: dict[str, str] = {}
+
+    async def ask(self, path: str, headers: Mapping[str, str]) -> None:
+        """GET, and read the answer's head."""
+        asked = [("host", "localhost"), *headers.items()]
+        data = self._http.send(h11.Request(method="GET", target=path, headers=asked))
+        await self._stream.send_all((data or b"") + (self._http.send(h11.EndOfMessage()) or b""))
+        event = await self._event()
+        assert isinstance(event, h11.Response)
+        self.status = event.status_code
+        self.headers = {name.decode(): value.decode() for name, value in event.headers}
+
+    async def read(self) -> bytes:
+        """The next piece of the body; b"" at its end in good order. EOFError when it is cut."""
+        event = await self._event()
+        return bytes(event.data) if isinstance(event, h11.Data) else b""
+
+    async def _event(self) -> h11.Event:
+        with trio.fail_after(5):
+            while (event := self._http.next_event()) is h11.NEED_DATA:
+                data = await self._stream.receive_some(65_536)
+                if not data:
+                    raise EOFError
+                self._http.receive_data(data)
+        assert isinstance(event, h11.Event)
+        return event

@@ -1,0 +1,61 @@
+"""Documents and probes."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from gateways.metrics import Metrics
+from gateways.web import web_app
+from tests.support.broker import Bench
+from tests.support.broker_fake import FakeBroker
+from tests.support.network import serving
+
+
+@pytest.fixture
+def broker() -> FakeBroker:
+    return FakeBroker()
+
+
+@pytest.fixture
+async def client(broker: FakeBroker) -> AsyncIterator[httpx.AsyncClient]:
+    app = web_app(broker, Metrics(broker))  # type: ignore[arg-type]
+    async with serving(app) as server, httpx.AsyncClient(base_url=server.url) as client:
+        yield client
+
+
+@pytest.mark.requirement("http.well-known")
+async def test_the_wires_document_is_what_the_tool_says(bench: Bench) -> None:
+    app = web_app(bench.broker, Metrics(bench.broker))
+    async with serving(app) as server, httpx.AsyncClient(base_url=server.url) as client:
+        answer = await client.get("/.well-known/turret.json")
+        told = await client.post("/v1/wire_info", json={})
+        assert answer.headers["content-type"] == "application/json; charset=utf-8"
+        shown = answer.json()
+        assert shown["wire"] == bench.broker.pk
+        assert {key: value for key, value in shown.items() if key != "time"} == {
+            key: value for key, value in told.json().items() if key != "time"
+        }
+
+
+@pytest.mark.requirement("http.probes")
+async def test_ready_follows_the_broker_and_healthy_does_not(
+    client: httpx.AsyncClient, broker: FakeBroker
+) -> None:
+    ready = await client.get("/readyz")
+    assert (ready.status_code, ready.json()) == (200, {"ready": True, "reasons": []})
+    broker.reasons = ["stopping"]
+    ready = await client.get("/readyz")
+    assert (ready.status_code, ready.json()) == (503, {"ready": False, "reasons": ["stopping"]})
+    assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_documents_are_never_cached_and_take_get_alone(client: httpx.AsyncClient) -> None:
+    for path in ("/.well-known/turret.json", "/healthz", "/readyz", "/openapi.json", "/metrics"):
+        answer = await client.get(path)
+        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), path
+        assert (await client.get(f"{path}/")).status_code == 200
+        assert (await client.head(path)).content == b""
+        refused = await client.post(path, json={})
+        assert (refused.status_code, refused.json()["refusal"]["code"]) == (405, "bad_request")
+        assert "GET" in refused.headers["allow"]

@@ -4,9 +4,7 @@
 """
 
 import ast
-import importlib
 import inspect
-import pkgutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -60,7 +58,7 @@ def refusals() -> str:
 
 def call() -> str:
     """The life of a call, from its table."""
-    from broker.wire.call import KINDS, NEXT, PHASES
+    from broker.wire.call import KINDS, NEXT, Phase
 
     named = {"OTHER": "any other type"}
     rows = (
@@ -68,7 +66,7 @@ def call() -> str:
             f"**{phase}**",
             *(f"→ {NEXT[(phase, kind)]}" if (phase, kind) in NEXT else "refused" for kind in KINDS),
         ]
-        for phase in PHASES
+        for phase in Phase
     )
     return "\n".join(
         [
@@ -123,10 +121,11 @@ def shown(value: Any) -> str:
 def config() -> str:
     """All settings, with unit, default and reason."""
     from broker import config as module
+    from gateways import configure
 
-    texts = field_texts(inspect.getsource(module))
+    texts = {**field_texts(inspect.getsource(module)), **field_texts(inspect.getsource(configure))}
     lines = [NOTE, "# Settings\n", *CONFIG_INTRODUCTION]
-    tables = []
+    tables: list[tuple[str, type[msgspec.Struct]]] = [("serve", configure.ServeOptions)]
     plain = []
     for field in msgspec.structs.fields(module.Settings):
         if isinstance(field.default, msgspec.Struct):
@@ -145,12 +144,19 @@ def config() -> str:
 
 
 CONFIG_INTRODUCTION = [
-    "`turret serve --config FILE` reads a TOML file. A dotted name is a table and a key in it:\n",
+    "`turret serve` reads them from a TOML file (`--config FILE`), then the environment, then its own options; what",
+    "comes later wins. A name that is no setting is an error that says which one was probably meant. Units are in",
+    "the name or the sentence.\n",
+    "A dotted name is a table and a key in it; in the environment it is `TURRET_<TABLE>_<KEY>`, without the table",
+    "for those of `serve`. Lists are separated by commas there.\n",
     "```toml",
-    'transcripts = "parties"',
+    'transcripts = "parties"          # or TURRET_TRANSCRIPTS=parties',
+    "",
+    "[serve]",
+    'bind = "127.0.0.1:8766"          # or TURRET_BIND=127.0.0.1:8766',
     "",
     "[limits]",
-    "rings = 128",
+    "rings = 128                      # or TURRET_LIMITS_RINGS=128",
     "```\n",
 ]
 
@@ -198,11 +204,10 @@ def struct_members(kind: type[msgspec.Struct]) -> list[str]:
 
 def tools() -> str:
     """Every tool of the registry."""
-    import broker.tools as package
+    from broker.app import AREAS
     from broker.tools import registry
 
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"broker.tools.{module.name}")
+    assert AREAS  # importing them has filled the registry
     lines = [NOTE, "# Tools\n", *TOOLS_INTRODUCTION]
     found = registry.collect()
     lines += [", ".join(f"[`{name}`](#{name})" for name in found), ""]
@@ -257,19 +262,32 @@ def kind_of(schema: dict[str, Any]) -> str:
 
 def cli() -> str:
     """The commands and their options, as `--help` has them."""
-    from gateways.cli import main
+    from gateways.cli import cli as group
 
-    lines = [NOTE, "# The `turret` command\n", (main.help or "").strip(), ""]
-    root = click.Context(main, info_name="turret", terminal_width=100, max_content_width=100)
-    for name in main.list_commands(root):
-        command = main.get_command(root, name)
-        if command is None or command.hidden:
-            continue
+    root = click.Context(group, info_name="turret", terminal_width=100, max_content_width=100)
+    lines = [
+        NOTE,
+        "# The `turret` command\n",
+        "```",
+        group.get_help(root).rstrip(),
+        "```\n",
+        *CLI_INTRODUCTION,
+    ]
+    for name in group.list_commands(root):
+        command = group.get_command(root, name)
+        assert command is not None  # it is listed
         context = click.Context(
             command, parent=root, info_name=name, terminal_width=100, max_content_width=100
         )
         lines += [f"## turret {name}\n", "```", command.get_help(context).rstrip(), "```", ""]
     return "\n".join(lines)
+
+
+CLI_INTRODUCTION = [
+    "The common options may stand before or after the sub-command. The exit code is 0 when it went well, 1 when",
+    "the wire refused or a transcript is broken, 2 for a usage or key file error, 3 when there is no connection.",
+    "Every [tool](tools.md) is a command too, with `-` for `_`: `turret resolve-code --code ALFA`.\n",
+]
 
 
 def pages() -> dict[str, str]:

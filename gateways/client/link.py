@@ -111,7 +111,7 @@ class WebSocketLink:
     ) -> None:
         self.signer = signer
         self.cursor = after
-        self._url = url
+        self.url = url
         self._ssl_context = ssl_context
         self._backoff = backoff or Backoff()
         self._socket: Socket | None = None
@@ -153,7 +153,7 @@ class WebSocketLink:
         """One connection from greeting to end; always ends by raising."""
         self._hello, self._greeted, self._ended = None, trio.Event(), trio.Event()
         try:
-            async with open_socket(self._url, self._notify, ssl_context=self._ssl_context) as socket:
+            async with open_socket(self.url, self._notify, ssl_context=self._ssl_context) as socket:
                 await self._authenticate(socket)
                 await self._follow(socket)
                 self._socket = socket

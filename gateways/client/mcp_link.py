@@ -66,7 +66,7 @@ class McpLink:
         self.signer = signer
         self.cursor = after
         self._backoff = backoff or Backoff()
-        self._ids = itertools.count(1)
+        self.url = url
         self._mcp = ToolCaller(url, ssl_context=ssl_context, transport=transport)
 
     async def run(

@@ -14,7 +14,7 @@ import msgspec
 from broker.wire import canonical
 from broker.wire.refusals import Refusal
 from gateways import jsonrpc, render
-from gateways.mcp import subscriptions
+from gateways.mcp import completion, subscriptions
 from gateways.mcp.listing import Pages
 from gateways.mcp.revisions import (
     LEGACY,
@@ -88,6 +88,7 @@ class Dispatch:
             "resources/templates/list": self._lister("resources/templates/list"),
             "resources/read": self._read,
             **self._watching(),
+            **self._completing(),
             "prompts/list": self._lister("prompts/list"),
             "prompts/get": self._get_prompt,
         }
@@ -169,6 +170,19 @@ class Dispatch:
             "resources/unsubscribe": unsubscribe,
         }
 
+    def _completing(self) -> dict[str, Callable[[Ask, Params], Awaitable[Outcome]]]:
+        source = self._surface.complete
+        if source is None:
+            return {}
+
+        async def complete(ask: Ask, params: Params) -> Outcome:
+            ref, argument = (
+                value_of(params[each]) if each in params else None for each in ("ref", "argument")
+            )
+            return await completion.complete(self._surface, source, ask, ref, argument)
+
+        return {"completion/complete": complete}
+
     def _capabilities(self) -> dict[str, Any]:
         """Only what is served: nothing is declared that would then be refused."""
         declared: dict[str, Any] = {"tools": {}}
@@ -176,6 +190,8 @@ class Dispatch:
             declared["resources"] = {"subscribe": True} if self._surface.watch is not None else {}
         if self._surface.prompts:
             declared["prompts"] = {}
+        if self._surface.complete is not None:
+            declared["completions"] = {}
         return declared
 
     async def _discover(self, ask: Ask, params: Params) -> Outcome:

@@ -6,7 +6,7 @@ So an agent's context is not filled with tools that it does not need. Calls are 
 from typing import Final
 
 from broker.app import Broker
-from gateways.mcp import prompts, resources, watching
+from gateways.mcp import completion, prompts, resources, watching
 from gateways.mcp.surface import Surface, broker_tools
 
 INSTRUCTIONS: Final = (
@@ -40,6 +40,7 @@ def surface(broker: Broker, face: str | None) -> Surface:
         prompts=prompts.offers(),
         templates=resources.TEMPLATES,
         read=resources.reader(broker),
+        complete=completion.completer(broker),
         watch=watching.watcher(broker),
         instructions=INSTRUCTIONS,
     )

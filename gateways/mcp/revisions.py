@@ -95,6 +95,7 @@ METHODS: Final[dict[str, Row]] = {
     "subscriptions/listen": Row(revisions=(MODERN,), streams=True),
     "prompts/list": Row(hints=LISTS),
     "prompts/get": Row(named_by="name"),
+    "completion/complete": Row(),
 }
 
 

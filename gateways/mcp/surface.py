@@ -113,6 +113,10 @@ Watch = Callable[[Ask, str], Awaitable[Updates | Missing | Refusal]]
 """Opens the changes of a resource; enter what it gives."""
 
 
+Complete = Callable[[Ask, str, str], Awaitable[list[str]]]
+"""Suggestions for an argument: its name, and what is typed so far."""
+
+
 class Surface(msgspec.Struct, frozen=True, kw_only=True):
     """What one face offers."""
 
@@ -122,6 +126,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
     templates: list[dict[str, Any]] = []
     read: Callable[[Ask, str], Awaitable[list[dict[str, Any]] | Missing | Fault]] | None = None
     watch: Watch | None = None
+    complete: Complete | None = None
     instructions: str = ""
 
 

@@ -64,5 +64,6 @@ REQUIREMENTS: dict[str, str] = {
     "mcp.watch-rights": "only who proved the key that owns the stream may watch",
     "mcp.resource-missing": "a missing resource is -32002 in the handshake era, -32602 with data.uri in 2026-07-28",
     "mcp.prompts": "three prompts teach the job and take nothing but strictly formed arguments",
+    "mcp.completion": "completion suggests codes of desks that are online, and to a party its own conversations",
     "mcp.official-client": "the official Python client does a whole call in its legacy, auto and pinned modes",
 }

@@ -43,7 +43,12 @@ async def test_a_legacy_result_has_none_of_the_modern_members(session: SessionDo
 async def test_discover_names_every_revision_and_only_what_is_served(faked: Door) -> None:
     result = (await faked.modern("server/discover")).result
     assert result["supportedVersions"] == ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"]
-    assert result["capabilities"] == {"tools": {}, "resources": {"subscribe": True}, "prompts": {}}
+    assert result["capabilities"] == {
+        "tools": {},
+        "resources": {"subscribe": True},
+        "prompts": {},
+        "completions": {},
+    }
     assert result["instructions"]
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import trio
 
+from gateways.guard import Origins, check_origin
+from gateways.listen import Bounds
 from gateways.mcp.endpoint import mcp_app
 from gateways.mcp.revisions import MODERN
 from gateways.mcp.sessions import Sessions
@@ -273,6 +275,34 @@ async def test_20_every_error_is_json_rpc_and_echoes_the_id(faked: Door) -> None
 async def test_21_a_subscription_is_refused_cleanly_where_nothing_is_pushed(door: Door) -> None:
     answer = await door.modern("subscriptions/listen", 4, notifications={})
     assert (answer.status, answer.error["code"], answer.json["id"]) == (404, -32601, 4)
+
+
+async def test_22_a_page_that_may_ask_is_told_what_it_may_send_and_see(faked: Door) -> None:
+    allowed = Origins(allowed=("https://inspector.example",))
+    guarded = Door(check_origin(faked.app, allowed, Bounds(linger_s=0.1)), faked.broker)  # type: ignore[arg-type]  # ASGI
+    page = {"origin": "https://inspector.example", "host": "localhost:80"}
+    preflight = await guarded.ask("OPTIONS", access_control_request_method="POST", **page)
+    assert preflight.status == 204
+    named = {each.strip().lower() for each in preflight.headers["access-control-allow-headers"].split(",")}
+    assert {
+        "authorization",
+        "content-type",
+        "accept",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "mcp-method",
+        "mcp-name",
+        "last-event-id",
+    } <= named
+    body, headers = modern("tools/list")
+    answer = await guarded.ask(body=body, **headers, **page)
+    assert answer.status == 200
+    assert answer.headers["access-control-allow-origin"] == "https://inspector.example"
+    exposed = answer.headers["access-control-expose-headers"].lower()
+    assert "mcp-session-id" in exposed
+    assert "www-authenticate" in exposed
+    stranger = await guarded.ask(body=body, **headers, **{**page, "origin": "https://evil.example"})
+    assert stranger.status == 403
 
 
 async def test_23_both_spellings_are_served_without_a_redirect(faked: Door) -> None:

@@ -10,12 +10,12 @@ TIMERS = "broker/actors/timers.py"
 LIFE = "broker/wire/call.py"
 
 MUTANTS = (
-    ("order.vectors", CORE, "if envelope.n != state.n + 1:", "if envelope.n <= state.n:"),
-    ("order.vectors", CORE, "if envelope.prev_sig != state.sig:", "if False:"),
-    ("order.vectors", CORE, "if abs(skew) <= rules.skew_s:", "if True:"),
-    ("order.vectors", CORE, "if not in_turn(", "if False and not in_turn("),
+    ("order.clock", CORE, "if envelope.n != state.n + 1:", "if envelope.n <= state.n:"),
+    ("order.clock", CORE, "if envelope.prev_sig != state.sig:", "if False:"),
+    ("order.clock", CORE, "if abs(skew) <= rules.skew_s:", "if True:"),
+    ("order.clock", CORE, "if not in_turn(", "if False and not in_turn("),
     (
-        "order.vectors",
+        "order.clock",
         PROOF,
         "    if await context.services.verifier.verify(pk, message, sig):\n        return None",
         "    return None",
@@ -85,8 +85,13 @@ MUTANTS = (
         "return sender == speaker(n, caller, called)",
     ),
     ("call.turns", LIFE, "return called if n % 2 else caller", "return caller if n % 2 else called"),
-    ("call.life", CORE, "    if state.phase is Phase.ENDED:\n        return ended(state)\n", ""),
-    ("call.life", CORE, "chain=chain_next(state.chain, command.sig),", "chain=chain_next(b'', command.sig),"),
+    ("order.vectors", CORE, "    if state.phase is Phase.ENDED:\n        return ended(state)\n", ""),
+    (
+        "order.vectors",
+        CORE,
+        "chain=chain_next(state.chain, command.sig),",
+        "chain=chain_next(b'', command.sig),",
+    ),
     ("call.two-at-once", CORE, "    if state.phase is Phase.ENDED:\n        return ended(state)\n", ""),
     ("call.no-answer", CORE, "limit = rules.ring_s if ringing else rules.idle_s", "limit = rules.idle_s"),
     ("call.no-answer", CORE, 'return Hangup("no_answer" if ringing else "idle")', 'return Hangup("idle")'),
@@ -143,7 +148,7 @@ MUTANTS = (
         "excess = len(places.open) - capacity.conversations",
     ),
     (
-        "limits.eight",
+        "limits.rings",
         DESK,
         "    places.rings.pop(conv, None)\n    release(places, conv)",
         "    release(places, conv)",

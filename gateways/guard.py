@@ -14,7 +14,7 @@ import trio
 
 from broker.wire.refusals import Refusal, refuse
 from gateways import render
-from gateways.caller import read_hop
+from gateways.caller import Address, read_hop
 from gateways.listen import App, Bounds, Message, Receive, Scope, Send
 
 DRAIN_BYTES: Final = 262_144
@@ -31,12 +31,13 @@ EXPOSE_HEADERS: Final = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
 
 
 class Origins(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may ask by name. `public_url`: where clients find us; `allowed`: other origins, `https://host[:port]`."""
+    """Who may ask by name. `public_url`: where clients find us; `allowed`: other origins, `https://host[:port]`.
+
+    Without a `public_url` our names are not known, and every Host is taken on addresses that are not loopback.
+    """
 
     public_url: str | None = None
     allowed: tuple[str, ...] = ()
-    any_host: bool = False
-    """Take every Host on addresses that are not loopback: for a bind whose names are not known."""
 
 
 async def respond(
@@ -197,8 +198,9 @@ def check_origin(app: App, origins: Origins, bounds: Bounds) -> App:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         given = [value.decode("latin-1") for name, value in headers if name.lower() == b"origin"]
         host = _host(headers)
-        local = _is_loopback(scope)
-        if scope["path"] not in PROBES and not _known_host(host, local, public, origins.any_host):
+        server = _server(scope)
+        local = server is not None and server.is_loopback
+        if scope["path"] not in PROBES and not _known_host(host, server, public):
             await respond(
                 scope, receive, send, _barred(421, "this broker does not answer for that Host"), bounds
             )
@@ -247,21 +249,23 @@ def _host(headers: Sequence[tuple[bytes, bytes]]) -> tuple[str, int | None] | No
     return (parts.hostname, parts.port) if parts is not None and parts.hostname else None
 
 
-def _is_loopback(scope: Scope) -> bool:
-    """Whether the connection came in on a loopback address of ours."""
+def _server(scope: Scope) -> Address | None:
+    """The address of ours on which the connection came in."""
     server = scope.get("server")
-    address = read_hop(server[0]) if server else None
-    return address is not None and address.is_loopback
+    return read_hop(server[0]) if server else None
 
 
-def _known_host(
-    host: tuple[str, int | None] | None, local: bool, public: Site | None, any_host: bool
-) -> bool:
+def _known_host(host: tuple[str, int | None] | None, server: Address | None, public: Site | None) -> bool:
+    """Ours are the public name, and the very address asked (a page that rebinds a name can't say that one)."""
     if host is None:
         return False
     if public is not None and host[0] == public[1]:
         return True
-    return host[0] in LOOPBACK_NAMES if local else any_host
+    if server is not None and read_hop(host[0]) == server:
+        return True
+    if server is not None and server.is_loopback:
+        return host[0] in LOOPBACK_NAMES
+    return public is None
 
 
 def _same_host(site: Site, host: tuple[str, int | None] | None, local: bool) -> bool:

@@ -38,6 +38,8 @@ from gateways.listen import App, Bounds, DeadlineStream, Places, Receive, Scope,
 
 log = logging.getLogger(__name__)
 
+EXEMPT: Final = ""
+"""The place of all those to whom the bound on one address does not apply."""
 BUSY: Final = b"HTTP/1.1 503 \r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -109,21 +111,19 @@ class _Server:
         self.proxies = proxies
         self.config = _config(settings, bounds)
         self.context = WorkerContext(None)
-        self.places = Places(bounds, self._exempt)
+        self.places = Places(bounds, lambda place: place == EXEMPT)
         self.streams: set[DeadlineStream] = set()
         self.gone = trio.Event()
         """Set when, after the shutdown, the last connection has ended."""
 
-    def _exempt(self, place: str) -> bool:
-        address = ipaddress.ip_network(place)
-        if address.network_address.is_loopback:
-            return True
-        return any(address.version == each.version and address.subnet_of(each) for each in self.proxies)  # type: ignore[arg-type]  # same version
-
     async def accept(self, stream: trio.SocketStream) -> None:
         """One connection, from its first byte to its end. Raises nothing but Cancelled."""
-        place = _place(stream)
-        if place is None or not self.places.take(place):
+        try:
+            place = place_of(stream.socket.getpeername()[0], self.proxies)
+        except OSError:  # the peer has already left
+            await trio.aclose_forcefully(stream)
+            return
+        if not self.places.take(place):
             await _turn_away(stream, self.tls is None)
             return
         connection = _Connection(self, stream)
@@ -157,16 +157,13 @@ def _names(faults: BaseExceptionGroup[BaseException]) -> set[str]:
     return names
 
 
-def _place(stream: trio.SocketStream) -> str | None:
-    """What connections are counted by: the address, for IPv6 its /64. None when the peer has already left."""
-    try:
-        address = read_hop(stream.socket.getpeername()[0])
-    except OSError:
-        return None
-    if address is None:
-        return None
-    bits = 32 if address.version == 4 else 64
-    return str(ipaddress.ip_network((address, bits), strict=False))
+def place_of(address: str, proxies: Sequence[Network]) -> str:
+    """What connections are counted by: the address, for IPv6 its /64; EXEMPT for loopback and our proxies."""
+    read = read_hop(address)
+    if read is None or read.is_loopback or any(read in each for each in proxies):
+        return EXEMPT
+    bits = 32 if read.version == 4 else 64
+    return str(ipaddress.ip_network((read, bits), strict=False))
 
 
 async def _turn_away(stream: trio.SocketStream, plain: bool) -> None:

@@ -179,6 +179,13 @@ def test_a_number_beyond_2_to_the_53_is_refused_however_it_is_written(form: str)
     assert (refusal.code, refusal.detail["path"]) == ("bad_envelope", "body.qty")
 
 
+@pytest.mark.requirement("canonical.fast-path-agrees")
+@pytest.mark.parametrize("digits", ["9007199254740991", "9" * 16, "0" * 20, "1" * 5000])
+def test_digits_in_a_string_are_no_number(digits: str) -> None:
+    text = rfc8785.dumps({"a": f":{digits}", "b": f"[-{digits}", "c": [digits]})
+    assert canonicalize(text) == text
+
+
 @pytest.mark.requirement("canonical.judged-on-the-double")
 @pytest.mark.parametrize(
     ("form", "printed"),
@@ -344,6 +351,7 @@ def test_a_value_outside_the_profile_is_not_encoded(value: Any) -> None:
 
 
 def test_a_value_nested_too_deep_or_within_itself_is_not_encoded() -> None:
+    assert encode(json.loads("[" * 32 + "]" * 32)) == b"[" * 32 + b"]" * 32
     value: list[Any] = []
     value.append(value)
     with pytest.raises(ValueError, match="deeper"):
@@ -357,6 +365,14 @@ def test_members_are_the_texts_of_an_objects_values(data: st.DataObject, value: 
     found = members(text.encode())
     assert not isinstance(found, Refusal)
     assert {name: read(bytes(raw)) for name, raw in found.items()} == read(text.encode())
+
+
+@pytest.mark.requirement("canonical.members", "canonical.not-json")
+@pytest.mark.parametrize("value", [b'"\xff"', b'"\xed\xa0\x80"', b'["\xc0\xaf"]'])
+def test_members_of_a_text_that_is_not_utf8_are_none(value: bytes) -> None:
+    found = members(b'{"a":' + value + b"}")
+    assert isinstance(found, Refusal)
+    assert (found.code, found.detail) == ("bad_request", {})
 
 
 @pytest.mark.requirement("canonical.members")

@@ -177,7 +177,7 @@ def test_what_stands_beside_an_envelope_must_agree_with_it() -> None:
     assert with_row(chain="00" * 32) == (2, "bad_chain")
     assert with_row(chain=None) == (2, "bad_chain")
     assert with_row(n=3) == (2, "bad_request")
-    assert with_row(n=True) == (2, "bad_request")
+    assert Talk().say("PICKUP", row={"n": True}).broken() == (1, "bad_request")
     assert with_row(conv="f" * 16) == (2, "bad_request")
     assert with_row(accepted_at="now") == (2, "bad_request")
     assert with_row(accepted_at=-1) == (2, "bad_request")
@@ -321,6 +321,7 @@ def test_a_receipt_that_is_another_rows_or_another_keys_proves_nothing() -> None
         receipt(row, wire=MALLORY.pk),
         {**good, "sig": "00" * 64}, {**good, "sig": None}, {"sig": good["sig"]}, {"receipt": []}, None, 7, [], "seen",
         {"receipt": {**good["receipt"], "wire": None}, "sig": good["sig"]},
+        {"receipt": {**good["receipt"], "more": 1}, "sig": good["sig"]},
         {"receipt": {**good["receipt"], "accepted_at": 10**30}, "sig": good["sig"]},
     ]  # fmt: skip
     for each in bad:

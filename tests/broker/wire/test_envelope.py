@@ -215,6 +215,23 @@ def test_a_body_of_8192_canonical_bytes_is_taken_and_of_8193_refused_however_it_
     assert refused(value(body=beyond, n=-1)).detail == {"path": "n"}
 
 
+@pytest.mark.requirement("envelope.canonical-text")
+@pytest.mark.parametrize(
+    "body", ['{"b":1,"a":2}', '{"a":1, "b":2}', '{"a":2.50}', '{"\\u0061":1}', '{"a":1e2}', "{ }"]
+)
+def test_a_text_that_is_canonical_but_for_its_body_is_not_taken_as_it_stands(body: str) -> None:
+    text = rfc8785.dumps(value(body={})).decode().replace('"body":{}', f'"body":{body}')
+    assert taken(text).canonical == rfc8785.dumps(value(body=json.loads(body)))
+    assert taken(text).body == json.loads(body)
+
+
+@pytest.mark.requirement("envelope.body-limit")
+def test_a_body_that_imitates_an_envelope_is_measured_whole() -> None:
+    body = {"a": {"a": 1, "conv": CONV}, "b": "x" * MAX_BODY}
+    for text in (value(body=body), rfc8785.dumps(value(body=body))):
+        assert refused(text).detail == {"limit": MAX_BODY, "size": len(rfc8785.dumps(body))}
+
+
 @pytest.mark.requirement("envelope.from-not-to", "order.2-shape")
 def test_from_and_to_are_never_equal_and_that_is_looked_at_last() -> None:
     for text in (value(to=ALPHA), rfc8785.dumps(value(to=ALPHA))):

@@ -19,6 +19,7 @@ def test_thirty_are_taken_and_the_next_waits_for_the_first_to_come_back() -> Non
     assert wait_ms([*spent, 110.0], 110.0) == 100
     assert wait_ms([100.0] * 30, 100.0) == 10_000
     assert wait_ms([], 0.0) == 0
+    assert wait_ms([0.0], 9.999_999_9, limit=1) == 0
 
 
 @pytest.mark.requirement("limits.window-exact")

@@ -20,7 +20,7 @@ from gateways.caller import Network, identify
 
 
 def register(app: Quart, broker: Broker, *, proxies: Sequence[Network] = ()) -> None:
-    """Add the route. An empty body stands for no params. Cancelled when the client leaves: a command that
+    """Add the route. Cancelled when the client leaves: a command that
     reached the broker goes on, and the identical request gets the stored answer."""
 
     @app.post("/v1/<tool>")
@@ -34,7 +34,7 @@ def register(app: Quart, broker: Broker, *, proxies: Sequence[Network] = ()) -> 
             return answer(*render.http(refuse("not_found", "there is no tool of this name")))
         body = await request.get_data(cache=False, as_text=False, parse_form_data=False)
         try:
-            result = await broker.call(caller, tool, body or b"{}")
+            result = await broker.call(caller, tool, body)
             if isinstance(result, Refusal):
                 return answer(*render.http(result))
             return answer(200, [*render.JSON_HEADERS], msgspec.json.encode(result))

@@ -280,7 +280,8 @@ async def test_a_receive_cancelled_at_any_moment_loses_nothing(
                     await trio.lowlevel.checkpoint()
                 scope.cancel()
             if not got or got[-1].position < writer.written:
-                got += await reader.receive()
+                with trio.fail_after(5):
+                    got += await reader.receive()
     assert [each.position for each in got] == list(range(1, 41))
 
 

@@ -9,7 +9,8 @@ from broker.store.port import Event, InDoubt, Store, Unavailable, Unit
 
 pytest.register_assert_rewrite("tests.broker.store.conformance")
 
-from tests.broker.store.conformance import SOME, Conformance, refused, row  # noqa: E402  # rewritten first
+from tests.broker.store.conformance import Conformance  # noqa: E402  # rewritten first
+from tests.broker.store.units import SOME, refused, row  # noqa: E402
 
 
 @pytest.mark.requirement(

@@ -32,7 +32,8 @@ from broker.store.sqlite import SqliteStore
 
 pytest.register_assert_rewrite("tests.broker.store.conformance")
 
-from tests.broker.store.conformance import AT, SOME, Conformance, refused, row  # noqa: E402  # rewritten first
+from tests.broker.store.conformance import Conformance  # noqa: E402  # rewritten first
+from tests.broker.store.units import AT, SOME, refused, row  # noqa: E402
 
 LAW = pytest.mark.requirement(
     "store.all-or-none",
@@ -195,6 +196,17 @@ async def test_a_directory_is_open_once(store: SqliteStore, tmp_path: Path) -> N
     await store.aclose()
     again = SqliteStore(tmp_path / "data")
     await again.aclose()
+
+
+async def test_a_store_that_can_not_be_opened_lets_the_directory_go(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await store.aclose()
+    with sqlite_file.prepare(tmp_path).open("r+b") as file:
+        file.seek(100)
+        file.write(b"?" * 8000)
+    for _ in range(2):
+        with pytest.raises(sqlite3.DatabaseError, match="malformed"):
+            SqliteStore(tmp_path)
 
 
 async def test_what_waits_is_committed_together(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:

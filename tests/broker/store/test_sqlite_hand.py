@@ -68,10 +68,15 @@ def test_an_answer_for_a_loop_that_is_gone_is_let_fall() -> None:
         hand.give(ended.set, lambda _: done.set())
         with trio.fail_after(5):
             await done.wait()
-        hand.stop()
 
     trio.run(next_run)
     assert ended.is_set()
+    trio.run(stop, hand)
+
+
+async def stop(hand: Hand) -> None:
+    """In a run that the hand never worked for."""
+    hand.stop()
 
 
 async def test_a_busy_loop_lends_the_interpreter_to_a_thread_that_works(naps: list[float]) -> None:

@@ -77,11 +77,15 @@ class McpLink:
             await self._poll(deliver, 0)
             task_status.started()
             while True:
+                asked_at, hint_s = trio.current_time(), None
                 try:
-                    await self._poll(deliver, WAIT_MS)
-                    self._backoff.reset()
+                    found = await self._poll(deliver, WAIT_MS)
                 except Disconnected as lost:
-                    await trio.sleep(self._backoff.next_s(lost.retry_after_s))
+                    found, hint_s = 0, lost.retry_after_s
+                if found or trio.current_time() - asked_at >= WAIT_MS / 2000:
+                    self._backoff.reset()
+                else:  # no answer, or an empty one at once: never a busy loop, whatever the wire does
+                    await trio.sleep(self._backoff.next_s(hint_s))
 
     async def request(self, method: str, params: bytes) -> bytes:
         return await self._mcp.call(method, params, ANSWER_S)
@@ -97,8 +101,8 @@ class McpLink:
         if isinstance(now := found.get("time"), int):
             self.signer.clock.correct(now)
 
-    async def _poll(self, deliver: Deliver, wait_ms: int) -> None:
-        """One question for events, and their delivery; the cursor moves with each."""
+    async def _poll(self, deliver: Deliver, wait_ms: int) -> int:
+        """One question for events, and their delivery; the cursor moves with each. Returns how many came."""
         asked = self.cursor
         params = {"wait_ms": wait_ms, **self.signer.follow()}
         if asked is not None:
@@ -116,6 +120,7 @@ class McpLink:
             deliver.event(event.event, text)
             self.cursor = event.cursor
         self.cursor = found.cursor
+        return len(events)
 
     async def _patiently(self, method: str, params: bytes, timeout_s: float) -> bytes:
         """A poll that the wire has no room for now counts as no answer: ask again later."""

@@ -14,8 +14,7 @@ import msgspec
 
 from broker.wire.canonical import encode, parse, quick
 from broker.wire.grammar import MAX_DEPTH, shown
-from broker.wire.ids import CODE, CONV, MAX_SAFE, PK, SIG, TYPE, Sig
-from broker.wire.keys import SigningKey
+from broker.wire.ids import CODE, CONV, MAX_SAFE, PK, SIG, TYPE
 from broker.wire.refusals import Refusal, refuse
 
 MAX_BODY: Final = 8192
@@ -209,11 +208,6 @@ def build(
     if isinstance(checked, Refusal):
         raise ValueError(f"{checked.message} ({checked.detail.get('path', checked.code)})")
     return text
-
-
-def sign(key: SigningKey, text: bytes) -> Sig:
-    """The sig that goes with a canonical text."""
-    return key.sign(text)
 
 
 def call_codes(envelope: Envelope) -> tuple[str, str] | Refusal:

@@ -24,12 +24,3 @@ def wait_ms(spent: Sequence[float], now: float, limit: int = 30, window_s: float
     if left <= _GRAIN_S:
         return 0
     return max(1, min(math.ceil((left - _GRAIN_S) * 1000), round(window_s * 1000)))
-
-
-def spent_at(accepted_at: int, wall_ms: int, start: float) -> float:
-    """When an entry from before the start counts as spent, on this process's monotonic clock.
-
-    Its distance is taken on the wall clock, where `wall_ms` is the start; where that lies behind the entry the
-    distance is 0, and the wait is one window after the start, no more.
-    """
-    return start - max(0, wall_ms - accepted_at) / 1000

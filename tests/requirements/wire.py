@@ -63,9 +63,6 @@ REQUIREMENTS: dict[str, str] = {
     "call.valid-until": "HIT, ACCEPT and CONFIRM after the valid_until_ms of what they answer are warned of",
     "limits.window-exact": "a token comes back exactly one window after it was spent; no window ever holds more",
     "limits.retry-after": "retry_after_ms is 1 to 10,000, and waiting that long is enough",
-    "limits.window-restart": (
-        "entries from before the start count by the wall clock; where it fell back the wait is one window, no more"
-    ),
     "refusals.table": "each code has its status",
     "refusals.retryable": (
         "retryable: rate_limited, desk_busy, overloaded, unavailable, in_doubt and conflict, no other"

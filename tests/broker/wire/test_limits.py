@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.wire.limits import spent_at, wait_ms
+from broker.wire.limits import wait_ms
 
 STEPS = st.lists(st.floats(0, 4) | st.sampled_from([0.0, 0.1, 0.3334, 10.0]), min_size=1, max_size=80)
 
@@ -49,20 +49,3 @@ def test_waiting_as_told_is_enough_and_never_much_too_long(
             assert wait_ms(spent, now + (wait - 1.01) / 1000, limit) > 0
             now += wait / 1000
         spent.append(now)
-
-
-@pytest.mark.requirement("limits.window-restart")
-def test_entries_from_before_the_start_count_by_their_distance_on_the_wall_clock() -> None:
-    start, wall = 5.0, 1_782_345_678_000
-    spent = [spent_at(wall - age, wall, start) for age in (9_999, 9_000, 0)]
-    assert wait_ms(spent, start, limit=3) == 1
-    assert wait_ms(spent, start + 0.001, limit=3) == 0
-    assert wait_ms(spent[1:], start, limit=2) == 1000
-
-
-@pytest.mark.requirement("limits.window-restart")
-def test_where_the_wall_clock_fell_back_the_wait_is_one_window_and_no_more() -> None:
-    start, wall = 5.0, 1_782_345_678_000
-    spent = [spent_at(wall + 3_600_000, wall, start)] * 30
-    assert wait_ms(spent, start) == 10_000
-    assert wait_ms(spent, start + 10) == 0

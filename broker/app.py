@@ -134,7 +134,12 @@ class Broker:
                 return refuse("not_a_party", "the code does not resolve to your key")
         held = self._services.presence.attach(caller.pk)
         stream = stream_name(caller.pk)
-        return await self._services.hub.read(stream, after, code=code, until=caller.until, held=held)
+        reader = await self._services.hub.read(stream, after, code=code, until=caller.until, held=held)
+        if code is not None:
+            row = await resolve(self._services, code)
+            if row is None or row.pk != caller.pk:  # it moved before we had subscribed
+                reader.end(_gone(code, row.pk if row is not None else None))
+        return reader
 
     async def watch(self, caller: Caller, codes: Sequence[str]) -> Watch | Refusal:
         """Presence of at most 64 desks: a snapshot, then changes, coalesced to one answer a second."""
@@ -146,7 +151,13 @@ class Broker:
         for code in codes:
             row = await resolve(self._services, code)
             pks[code] = row.pk if row is not None else None
-        return self._services.presence.watch(pks)
+        watch = self._services.presence.watch(pks)
+        for code, pk in pks.items():  # one may have moved before we watched
+            row = await resolve(self._services, code)
+            now = row.pk if row is not None else None
+            if now != pk:
+                self._services.presence.rebind(code, now)
+        return watch
 
     def wire_info(self) -> dict[str, Any]:
         """The well-known document (wire.md, wire_info)."""
@@ -200,12 +211,15 @@ class Broker:
 
     def desk_gone(self, code: str, old_pk: str, new_pk: str | None) -> None:
         """A desk moved (or closed): streams followed through its code end, watchers see the new key."""
-        if new_pk is not None:
-            refusal = refuse("desk_moved", f"{code} has moved to another key", pk=new_pk)
-        else:
-            refusal = refuse("unknown_desk", f"{code} was closed")
-        self._services.hub.end(stream_name(old_pk), refusal, code=code)
+        self._services.hub.end(stream_name(old_pk), _gone(code, new_pk), code=code)
         self._services.presence.rebind(code, new_pk)
+
+
+def _gone(code: str, new_pk: str | None) -> Refusal:
+    """Why a stream that was followed through a desk's code ends."""
+    if new_pk is not None:
+        return refuse("desk_moved", f"{code} has moved to another key", pk=new_pk)
+    return refuse("unknown_desk", f"{code} was closed")
 
 
 @asynccontextmanager

@@ -99,7 +99,7 @@ async def open_desk(context: Context, statement: StatementParam, sig: SigParam) 
         return stopped
     command = Open(code, str(recovery) if recovery is not None else None, proven.nonce)
     answer = _result(await services.house.ask("desk", made.pk, command))
-    if isinstance(answer, Refusal):
+    if isinstance(answer, Refusal) and answer.code != "in_doubt":
         services.guard.unopened(caller.address, caller.loopback)  # a refused one spends nothing
     return answer
 

@@ -163,10 +163,11 @@ class Writer:
             (stream, newest - retention.events_keep, limit),
         )
         old = 0
-        for position, at in oldest.fetchall():
+        for position, at in oldest:  # mostly the first one is young: no list
             if at >= retention.events_before:
                 break
             old = position
+        oldest.close()
         if not old:
             return 0
         self.db.execute("UPDATE stream SET removed = ? WHERE id = ?", (old, stream))

@@ -61,7 +61,6 @@ async def serve_dealing(
             task_status.started()
             await shutdown.wait()
             accepting.cancel_scope.cancel()
-        connections.cancel_scope.deadline = trio.current_time() + DRAIN_S + CLOSE_S
         for opening in list(door.opening):
             opening.cancel()
         for connection in list(door.live):

@@ -17,7 +17,7 @@ from gateways.caller import Network, identify
 from gateways.outbox import Outbox, open_outbox
 from gateways.session import DRAIN_S, Session, restart
 
-AFTER_S: Final = 0.05
+AFTER_S: Final = 0.2
 """Seconds in which we still take what the peer sent just before it closed: the library holds ten frames back."""
 ORPHAN_S: Final = 2.0
 """Seconds for requests of a peer that has closed: END and close in one breath is usual."""

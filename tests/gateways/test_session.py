@@ -440,10 +440,29 @@ async def test_a_reader_that_fell_behind_is_closed_as_slow() -> None:
     broker = FakeBroker()
     async with open_session(broker) as peer:
         await peer.result("follow", **STATEMENT)
+        broker.tell("ring")
         broker.readers[0].fall_behind()
         await wait_all_tasks_blocked()
         assert peer.outbox.closing == CLOSE["slow"]
         assert CLOSE["slow"].code == 4008
+        assert peer.outbox.take() == []  # it resumes by cursor: what waits would only delay the close
+
+
+@pytest.mark.requirement("ws.follow-again")
+async def test_a_replaced_stream_that_fell_behind_at_that_moment_ends_nothing() -> None:
+    class Racing(FakeBroker):
+        async def follow(self, caller: Caller, **given: Any) -> Any:
+            reader = await super().follow(caller, **given)
+            if len(self.readers) == 2:
+                self.readers[0].fall_behind()
+            return reader
+
+    async with open_session(Racing()) as peer:
+        await peer.result("follow", **STATEMENT)
+        await wait_all_tasks_blocked()
+        await peer.result("follow", **STATEMENT)
+        assert await peer.rest() == []
+        assert peer.outbox.closing is None
 
 
 async def test_a_stream_that_crashes_closes_the_connection_instead_of_going_silent() -> None:

@@ -19,8 +19,9 @@ from broker.wire.refusals import refuse
 from gateways.guard import Origins, check_origin
 from gateways.http import serve_http
 from gateways.listen import Bounds
-from gateways.websocket import register
-from tests.gateways.test_dealing import living, reset, until
+from gateways.session import IN_FLIGHT
+from gateways.websocket import ORPHAN_S, register
+from tests.gateways.test_dealing import living, never, reset, until
 from tests.gateways.test_handshake import head, status
 from tests.support.broker import open_bench
 from tests.support.broker_fake import FakeBroker, proof
@@ -105,6 +106,7 @@ async def test_frames_are_answered_as_on_the_dealing_port() -> None:
         (masked(b'"\xff"'), 1007),
         (b"\x81\x01a", 1002),
     ],
+    ids=["long", "long in bytes", "long in pieces", "not UTF-8", "unmasked"],
 )
 async def test_a_breach_closes_with_its_code(data: bytes, code: int) -> None:
     async with open_public(FakeBroker(), Bounds(linger_s=0.1)) as port:
@@ -295,12 +297,60 @@ async def test_at_shutdown_requests_under_way_are_answered_then_1012_with_a_hint
             await port.returned.wait()
 
 
+@pytest.mark.requirement("ws.last-words")
+async def test_requests_that_wait_behind_others_when_the_peer_closes_are_done_as_well() -> None:
+    broker = FakeBroker()
+    gate = trio.Event()
+
+    async def gated(*_: Any) -> dict[str, int]:
+        await gate.wait()
+        return {}
+
+    broker.answers["send_env"] = gated
+    async with open_public(broker) as port:
+        client = await port.dial(path="/ws")
+        await client.send_raw(b"".join(masked(request(n, "send_env")) for n in range(IN_FLIGHT + 5)))
+        with trio.fail_after(5):
+            await until(lambda: len(broker.calls) == IN_FLIGHT)
+        await client.send_raw(masked(b"", Opcode.CLOSE))
+        await client.wait_closed()
+        gate.set()
+        with trio.fail_after(5):
+            await until(lambda: len(broker.calls) == IN_FLIGHT + 5)
+
+
+@pytest.mark.requirement("ws.presence", "ws.last-words")
+async def test_streams_of_a_peer_that_left_end_soon_though_its_requests_go_on() -> None:
+    broker = FakeBroker()
+    broker.answers["send_env"] = never
+    async with open_public(broker) as port:
+        client = await port.dial({"Authorization": f"Turret {proof()}"}, "/ws")
+        await client.ask("follow")
+        await client.send(request(1, "send_env"))
+        with trio.fail_after(5):
+            await until(lambda: len(broker.calls) == 1)
+        reset(client)
+        with trio.fail_after(ORPHAN_S / 2):
+            await until(lambda: not broker.readers[0].open)
+
+
+@pytest.mark.requirement("ws.close-bounded", "ws.slow-reader")
+async def test_a_peer_that_ignores_our_close_is_left_soon() -> None:
+    broker = FakeBroker(QUICK)
+    async with open_public(broker, Bounds(linger_s=0.1)) as port:
+        await wait_all_tasks_blocked()
+        before = living()
+        client = await port.dial({"Authorization": f"Turret {proof()}"}, "/ws")
+        client.answers = False
+        await client.ask("follow")
+        broker.readers[0].fall_behind()
+        with trio.fail_after(2):
+            await until(lambda: living() <= before)
+        assert (await client.wait_closed())[0] == 4008
+
+
 async def test_cancelling_the_server_ends_connections_soon_even_with_requests_under_way() -> None:
     broker = FakeBroker()
-
-    async def never(*_: Any) -> None:
-        await trio.sleep_forever()
-
     broker.answers["send_env"] = never
     with trio.fail_after(5):
         async with open_public(broker) as port:

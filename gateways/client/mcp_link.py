@@ -167,11 +167,28 @@ class ToolCaller:
         }
         body = jsonrpc.request(id, "tools/call", params)
         timeout = httpx.Timeout(ANSWER_S, read=timeout_s)
+        request = self._http.build_request("POST", self._url, content=body, headers=headers, timeout=timeout)
+        request.stream = _Body(body)
         try:
-            answer = await self._http.post(self._url, content=body, headers=headers, timeout=timeout)
+            answer = await self._http.send(request)
         except httpx.HTTPError as fault:
             raise Disconnected(f"no answer from {self._url}: {str(fault) or type(fault).__name__}") from None
         return _read_result(_read_http(answer, id))
+
+
+class _Body(httpx.AsyncByteStream):
+    """A request's body that can be left half-way: httpx's own is a generator, and complains when cancelled."""
+
+    def __init__(self, data: bytes) -> None:
+        self._parts = [data]
+
+    def __aiter__(self) -> "_Body":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._parts:
+            raise StopAsyncIteration
+        return self._parts.pop()
 
 
 def _read_http(answer: httpx.Response, id: int) -> bytes:

@@ -90,7 +90,8 @@ async def _signed(
     signer: Signer = await signer_for(options, asker)
     if tool.name not in TABLE:
         return {**params, **signer.follow()}
-    members = {name: _plain(params[name]) for name in TABLE[tool.name] if name in params}
+    members: dict[str, Any] = {name: [] for name in TABLE[tool.name] if name in _STATEMENT_MEMBERS}
+    members |= {name: _plain(params[name]) for name in TABLE[tool.name] if name in params}
     left = {name: value for name, value in params.items() if name not in members}
     if new_key is None:
         text, sig = signer.sign(tool.name, **members)

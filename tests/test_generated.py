@@ -26,6 +26,19 @@ def test_a_printed_page_says_what_the_code_says(name: str) -> None:
     assert there.read_text() == generator().pages()[name], f"{name} is out of date: run `make docs`"
 
 
+@pytest.mark.requirement("call.table", "call.types-in-place")
+def test_the_life_of_a_call_is_printed_as_the_wire_has_it() -> None:
+    rows = re.findall(r"^\| \*\*(\w+)\*\* \| (.*) \|$", generator().call(), re.MULTILINE)
+    refused = "refused"
+    assert {phase: cells.split(" | ") for phase, cells in rows} == {
+        #           CALL         PICKUP    END        any other type
+        "new": ["→ ringing", refused, refused, refused],
+        "ringing": [refused, "→ open", "→ ended", refused],
+        "open": [refused, refused, "→ ended", "→ open"],
+        "ended": [refused, refused, refused, refused],
+    }
+
+
 def test_every_setting_has_its_sentence() -> None:
     rows = re.findall(r"^\| `[\w.]+` \| .* \| (.*) \|$", generator().config(), re.MULTILINE)
     assert rows

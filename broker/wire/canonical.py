@@ -49,8 +49,7 @@ def number(value: float) -> str:
     count = len(digits)
     if count <= point <= 21:
         return sign + digits + "0" * (point - count)
-    if 0 < point <= 21:
-        return f"{sign}{digits[:point]}.{digits[point:]}"
+    # Digits on both sides of the point never come here: Python prints those as ECMAScript does.
     if -6 < point <= 0:
         return f"{sign}0.{'0' * -point}{digits}"
     tail = f".{digits[1:]}" if count > 1 else ""

@@ -327,6 +327,10 @@ def test_a_receipt_that_is_another_rows_or_another_keys_proves_nothing() -> None
     for each in bad:
         row["receipt"] = each
         assert talk.holds(WIRE.pk).received[2] is None, each
+    at = row.pop("accepted_at")
+    row["receipt"] = bad[-1]
+    assert talk.holds(WIRE.pk).received[2] is None
+    row["accepted_at"] = at
     row["receipt"] = good
     assert talk.holds(WIRE.pk).received[2] == row["accepted_at"]
     row["accepted_at"] += 1

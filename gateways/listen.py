@@ -40,7 +40,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """For the far end to answer a WebSocket close, or to read an answer given before its whole request."""
     orphan_s: float = 30.0
     """How long work may go on after its client has gone."""
-    grace_s: float = 8.0
+    grace_s: float = 6.5
     """From the shutdown to the end of the last connection, whatever clients do."""
     connections: int = 4096
     per_address: int = 256

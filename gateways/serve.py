@@ -36,7 +36,7 @@ from gateways.wirekeys import WireKeyError, open_keyring
 
 log = logging.getLogger("turret")
 BACKLOG: Final = 1024
-STOP_S: Final = 9.5
+STOP_S: Final = 8.0
 """After this the doors are closed whatever they still do; the store then finishes its commit."""
 
 
@@ -145,8 +145,9 @@ async def _serve_doors(
                     origins=options.allowed_origins,
                 )
             )
-            announce(Ready(True, http, dealing, None, broker.pk))
-            await _wait_for_signal()
+            with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+                announce(Ready(True, http, dealing, None, broker.pk))
+                await anext(aiter(signals))
             _drain(broker, mcp, shutdown)
             doors.cancel_scope.deadline = trio.current_time() + STOP_S
         nursery.cancel_scope.cancel()
@@ -158,12 +159,6 @@ def _drain(broker: Broker, mcp: McpApp, shutdown: trio.Event) -> None:
     broker.end_streams(refuse("unavailable", "the broker is restarting; come back with your last cursor"))
     mcp.drain()
     shutdown.set()
-
-
-async def _wait_for_signal() -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            return
 
 
 async def _listen(bind: str) -> list[trio.SocketListener]:

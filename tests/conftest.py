@@ -58,7 +58,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.config.getoption("--store") == "sqlite":
         from broker.store.sqlite import SqliteStore
 
-        made = await SqliteStore.open(tmp_path / "store")
+        made = await SqliteStore.open(tmp_path / "store", hop="inline")
     else:
         from broker.store.memory import MemoryStore
 

@@ -15,6 +15,7 @@ from broker.wire.call import Phase, in_turn, next_phase, type_fault
 from broker.wire.chain import chain_next, chain_start
 from broker.wire.envelope import Envelope, bootstrap
 from broker.wire.ids import Pk, Sig
+from broker.wire.limits import wait_ms
 from broker.wire.refusals import Refusal, refuse
 
 WireReason = Literal["no_answer", "evicted", "idle", "operator"]
@@ -113,7 +114,9 @@ class Later(msgspec.Struct, frozen=True):
 def decide_call(envelope: Envelope, sig: Sig, now: Now, rules: Rules) -> Accepted | Refusal:
     """A CALL on an id that nobody used: steps 15 and 16 for it. Its chain is chain[0]."""
     if envelope.prev_sig != bootstrap(envelope.conv):
-        return refuse("bad_prev_sig", 'a CALL\'s prev_sig is hex of sha256("cdp:" + conv)', due=bootstrap(envelope.conv))
+        return refuse(
+            "bad_prev_sig", 'a CALL\'s prev_sig is hex of sha256("cdp:" + conv)', due=bootstrap(envelope.conv)
+        )
     skew = clock_skew(envelope.ts, now, rules)
     if skew is not None:
         return skew
@@ -138,7 +141,7 @@ def decide_send(state: Conversation, command: Send, now: Now, rules: Rules) -> A
         return fault
     is_end = envelope.type == "END"
     if not is_end:
-        wait = window_wait(state.spent, now.mono, rules)
+        wait = wait_ms(state.spent, now.mono, rules.envelopes, rules.window_s)
         if wait > 0:
             return refuse(
                 "rate_limited",
@@ -226,16 +229,6 @@ def clock_skew(ts: int, now: Now, rules: Rules) -> Refusal | None:
         f"ts is {abs(skew)} s off the wire's clock; at most {rules.skew_s} s are taken",
         **detail,
     )
-
-
-def window_wait(spent: deque[float], mono: float, rules: Rules) -> int:
-    """Milliseconds until one more counted envelope is in, 0 for now; waiting that long is enough."""
-    if len(spent) < rules.envelopes:
-        return 0
-    left = spent[-rules.envelopes] + rules.window_s - mono
-    if left <= 0:
-        return 0
-    return min(int(left * 1000) + 1, round(rules.window_s * 1000))
 
 
 def _place(state: Conversation, envelope: Envelope) -> Refusal | None:

@@ -63,11 +63,10 @@ async def capability(context: Context, text: bytes, sig: str) -> Caller | Refusa
     refused = await check_signature(context, statement.pk, statement.canonical, sig, "bad_statement")
     if refused is not None:
         return refused
+    stale = _stale(services, statement)
+    if stale is not None:
+        return stale
     until = int(statement.members["until"])
-    if until * 1000 <= services.clock.now_ms():  # good until then, whatever its ts
-        return refuse(
-            "bad_statement", "the follow statement's until has passed; sign a new one", path="until"
-        )
     code = statement.members.get("code")
     if code is not None:
         row = await resolve(services, str(code))

@@ -158,18 +158,14 @@ def check_wire(statement: Statement, wires: Collection[str]) -> Refusal | None:
 
 
 def check_time(statement: Statement, now_s: int, skew_s: int = 300) -> Refusal | None:
-    """ts within `skew_s` of now. A follow statement is good until `until`, however old; never from the future."""
+    """ts within `skew_s` of now. A follow statement is good before its `until`, whatever its ts."""
     if statement.do == "follow":
-        if statement.members["until"] < now_s:
-            return _bad("no longer good", "until")
-        stale = statement.ts > now_s + skew_s
-    else:
-        stale = abs(statement.ts - now_s) > skew_s
-    return (
-        refuse("bad_statement", "ts is too far from the wire's clock", path="ts", wire_ts=now_s)
-        if stale
-        else None
-    )
+        over = statement.members["until"] <= now_s
+        return _bad("its time has passed; sign a new one", "until") if over else None
+    skew = statement.ts - now_s
+    if abs(skew) <= skew_s:
+        return None
+    return refuse("bad_statement", "ts is too far from the wire's clock", path="ts", wire_ts=now_s, skew=skew)
 
 
 def build_statement(

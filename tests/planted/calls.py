@@ -118,14 +118,8 @@ MUTANTS = (
     (
         "limits.thirty-in-ten-seconds",
         CORE,
-        "if len(spent) < rules.envelopes:",
-        "if len(spent) <= rules.envelopes:",
-    ),
-    (
-        "limits.thirty-in-ten-seconds",
-        CORE,
-        "left = spent[-rules.envelopes] + rules.window_s - mono",
-        "left = spent[-1] + rules.window_s - mono",
+        "wait_ms(state.spent, now.mono, rules.envelopes, rules.window_s)",
+        "wait_ms(state.spent, now.mono, rules.envelopes + 1, rules.window_s)",
     ),
     ("limits.end-always", CORE, "    if not is_end:\n        wait", "    if True:\n        wait"),
     ("limits.window-across-restart", ACTOR, "        spent=spent,\n", "        spent=deque(),\n"),

@@ -80,8 +80,8 @@ MUTANTS = (
     (
         "statements.follow",
         PROOF,
-        "if until * 1000 <= services.clock.now_ms():",
-        "if services.clock.now_ms() - statement.ts * 1000 > 300_000:",
+        "    stale = _stale(services, statement)\n    if stale is not None:\n        return stale\n    until = int(",
+        "    until = int(",
     ),
     ("statements.authenticate", PROOF, "if statement.nonce != challenge:", "if False:"),
     (

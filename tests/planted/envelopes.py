@@ -203,8 +203,8 @@ MUTANTS = (
     (
         "statements.age",
         STATEMENT,
-        "stale = abs(statement.ts - now_s) > skew_s",
-        "stale = statement.ts - now_s > skew_s",
+        "if abs(skew) <= skew_s:",
+        "if skew <= skew_s:",
     ),
     (
         "statements.follow-life",
@@ -212,7 +212,7 @@ MUTANTS = (
         'if verb == "follow" and value["until"] > value["ts"] + FOLLOW_S:',
         "if False:",
     ),
-    ("statements.follow-life", STATEMENT, 'if statement.members["until"] < now_s:', "if False:"),
+    ("statements.follow-life", STATEMENT, 'over = statement.members["until"] <= now_s', "over = False"),
     (
         "statements.screen",
         STATEMENT,

@@ -1,0 +1,175 @@
+"""Streams and their readers, the actor between mailbox and log, what is kept."""
+
+EVENTS = "broker/wire/events.py"
+READER = "broker/actors/reader.py"
+HUB = "broker/actors/streams.py"
+ACTOR = "broker/actors/actor.py"
+CONVERSATION = "broker/actors/conversation.py"
+CORE = "broker/core/conversation.py"
+DESK = "broker/core/desk.py"
+
+MUTANTS = (
+    (
+        "streams.from-now",
+        EVENTS,
+        "    if after is None:\n        return newest, None\n",
+        "    if after is None:\n        return oldest - 1, None\n",
+    ),
+    (
+        "streams.from-oldest",
+        EVENTS,
+        '    if after == "0":\n        return oldest - 1, None\n',
+        '    if after == "0":\n        return newest, None\n',
+    ),
+    ("streams.unknown-cursor", EVENTS, "if cursor is None or cursor.tag != tag:", "if cursor is None:"),
+    ("streams.epoch-changed", EVENTS, "if cursor.epoch != epoch:", "if False:"),
+    ("streams.future-cursor", EVENTS, "if cursor.position > newest:", "if False:"),
+    ("streams.trimmed", EVENTS, "if cursor.position < oldest - 1:", "if False:"),
+    (
+        "streams.cursor-is-the-last-one",
+        EVENTS,
+        "    return cursor.position, None\n",
+        "    return cursor.position - 1, None\n",
+    ),
+    ("streams.row-members", EVENTS, "b',\"accepted_at\":%d' % accepted_at", 'b""'),
+    ("streams.row-members", EVENTS, 'b"true" if own else b"false"', 'b"false"'),
+    (
+        "streams.stored-then-live",
+        READER,
+        "self.live = self._position >= self._topic.newest",
+        "self.live = True",
+    ),
+    (
+        "streams.stored-then-live",
+        READER,
+        "if batch[0].position != tail + 1 or self._end is not None:",
+        "if False:",
+    ),
+    (
+        "streams.same-order-for-all",
+        READER,
+        "gap = batch[0].position != tail + 1 or batch[-1].position != tail + len(batch)",
+        "gap = False",
+    ),
+    (
+        "streams.slow-reader-is-closed",
+        READER,
+        "            self._give_up()\n        else:",
+        "            self._fall_back()\n        else:",
+    ),
+    (
+        "streams.backlog-is-not-slowness",
+        READER,
+        "        if not self.live:\n            return\n        tail",
+        "        tail",
+    ),
+    (
+        "streams.move-ends-the-follow",
+        READER,
+        "if self._end is not None and self._position >= self._stop:",
+        "if False:",
+    ),
+    (
+        "streams.move-ends-the-follow",
+        READER,
+        "self._stop = max(self._stop, self._topic.newest)",
+        "self._stop = 0",
+    ),
+    (
+        "statements.follow-until",
+        READER,
+        "if self._until_ms is not None and self._left_s(self._until_ms) <= 0:",
+        "if False:",
+    ),
+    (
+        "statements.follow-until",
+        READER,
+        "return max(0.0, min((until_ms - clock.now_ms()) / 1000, self._deadline - clock.monotonic()))",
+        "return max(0.0, (until_ms - clock.now_ms()) / 1000)",
+    ),
+    (
+        "streams.dropped-transcripts",
+        READER,
+        "return events, reached if len(events) == most else max(reached, newest)",
+        "return events, reached",
+    ),
+    ("streams.old-key-keeps-its-stream", HUB, "if code is None or each.code == code", "if True"),
+    (
+        "tools.poll-at-once",
+        HUB,
+        "if found or trio.current_time() >= deadline:",
+        "if trio.current_time() >= deadline:",
+    ),
+    (
+        "tools.poll-rings-alone",
+        HUB,
+        "if (kinds is None or each.kind in kinds) and (own is None or each.own is own):",
+        "if True:",
+    ),
+    (
+        "tools.poll-rings-alone",
+        HUB,
+        "                        seen += 1\n                        cursor = each.cursor\n                        if",
+        "                        seen += 1\n                        if",
+    ),
+    ("streams.events", CONVERSATION, 'kind = "end" if record.type == "END" else "env"', 'kind = "env"'),
+    ("streams.events", CONVERSATION, 'called = "ring" if record.type == "CALL" else kind', "called = kind"),
+    ("order.overloaded", ACTOR, "if self._asked >= self._limit:", "if False:"),
+    (
+        "retries.unavailable",
+        ACTOR,
+        '        except Unavailable:\n            return refuse(\n                "unavailable"',
+        '        except Unavailable:\n            return refuse(\n                "in_doubt"',
+    ),
+    (
+        "retries.in-doubt",
+        ACTOR,
+        "        except (InDoubt, trio.TooSlowError):\n            self._closed = True\n",
+        "        except (InDoubt, trio.TooSlowError):\n",
+    ),
+    (
+        "retries.acknowledged-is-durable",
+        CONVERSATION,
+        "        if refused is not None:\n            return refused\n        core.fold(state, record, self._rules.envelopes)",
+        "        core.fold(state, record, self._rules.envelopes)",
+    ),
+    ("call.wire-key", CONVERSATION, "key = self._keyring.get(state.wire)", "key = self._keyring.current"),
+    (
+        "limits.accepted-at-never-decreases",
+        CORE,
+        "at=max(now.wall_ms, state.last_at),\n        mono=now.mono,\n        counted=not is_end",
+        "at=now.wall_ms,\n        mono=now.mono,\n        counted=not is_end",
+    ),
+    (
+        "limits.reservation",
+        DESK,
+        "    for conv in [conv for conv, until in places.held.items() if until <= mono]:\n        del places.held[conv]\n",
+        "",
+    ),
+    ("limits.defaults", "broker/config.py", "    envelopes: int = 30\n", "    envelopes: int = 31\n"),
+    ("order.place", CORE, "    if envelope.prev_sig != state.sig:\n", "    if False:\n"),
+    (
+        "keys.rotation",
+        "broker/wire/keyring.py",
+        "return tuple(wire_key.key.pk for wire_key in self._keys if wire_key.until is None)",
+        "return tuple(wire_key.key.pk for wire_key in self._keys)",
+    ),
+    (
+        "keys.rotation",
+        "broker/wire/keyring.py",
+        "return self._by_pk.get(Pk(pk), self.current)",
+        "return self.current",
+    ),
+    (
+        "envelope.n-any-form",
+        "broker/tools/registry.py",
+        "        whole = _whole_number(param, text)\n",
+        "        whole = None\n",
+    ),
+    (
+        "refusals.judged-as-envelope",
+        "broker/tools/registry.py",
+        '_ENVELOPE_PARAMS: Final = frozenset({"envelope", "sig", "conv", "n"})',
+        '_ENVELOPE_PARAMS: Final = frozenset({"envelope"})',
+    ),
+)

@@ -289,6 +289,14 @@ async def test_an_endless_body_is_answered_413_and_cut_off(served: Served) -> No
     assert sent < 20_000_000  # what fits into the kernel's buffers
 
 
+async def test_a_client_that_sends_all_before_it_reads_gets_its_413_and_no_reset(served: Served) -> None:
+    body = b"x" * 200_000
+    head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body)
+    async with dial(served.address) as stream:
+        await stream.send_all(head + body)
+        assert (await read_all(stream, clean=True)).startswith(b"HTTP/1.1 413")
+
+
 async def test_a_declared_length_is_refused_before_a_byte_is_read(served: Served) -> None:
     head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\n"
     answer = await exchange(served.address, head)

@@ -35,6 +35,7 @@ class App:
         self.started = 0
         self.ended = 0
         self.disconnects: list[int] = []
+        self.flooded = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.started += 1
@@ -60,6 +61,7 @@ class App:
             raise RuntimeError("a fault")
         while path == "/flood":
             await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
+            self.flooded += 1
         if path == "/hang":
             await trio.sleep_forever()
         if path == "/follow":
@@ -83,6 +85,8 @@ class App:
                 return
             await send({"type": "websocket.send", "text": f"{len(message['text'])}"})
         self.disconnects.append(message["code"])
+        if scope["path"] == "/deaf":
+            await trio.sleep_forever()
 
 
 @pytest.fixture
@@ -164,6 +168,24 @@ async def test_no_input_of_one_connection_ends_the_server(served: Served, app: A
     await eventually(lambda: app.ended == app.started)
 
 
+@pytest.mark.parametrize("early", [b"x", frame(b"hello") * 100], ids=["a byte", "frames"])
+async def test_bytes_before_the_upgrade_is_answered_are_refused_and_the_connection_closed(
+    served: Served, app: App, early: bytes
+) -> None:
+    answer = await exchange(served.address, UPGRADE + b"\r\n" + early, seconds=1)
+    assert answer.startswith(b"HTTP/1.1 400")
+    await eventually(lambda: app.ended == app.started)
+
+
+@pytest.mark.requirement("http.no-http2")
+async def test_http2_is_spoken_in_no_disguise(served: Served, app: App) -> None:
+    prior = await exchange(served.address, HOSTILE["HTTP/2 by prior knowledge"])
+    assert prior.startswith(b"HTTP/1.1 505")
+    offered = HOSTILE["h2c upgrade"].replace(b"connection: upgrade", b"connection: upgrade, close")
+    assert (await exchange(served.address, offered)).startswith(b"HTTP/1.1 200")
+    assert app.started == 1
+
+
 async def test_a_request_cut_at_any_byte_ends_nothing(served: Served) -> None:
     for end in range(0, len(UPGRADE), 13):
         async with dial(served.address) as stream:
@@ -220,7 +242,10 @@ async def test_the_shutdown_ends_in_time_whatever_clients_and_applications_do(ap
     bounds = Bounds(send_s=60, grace_s=0.3)
     async with serving(app, SMALL, bounds) as server, stalled(server.address, GET.replace(b"/ ", path)):
         await eventually(lambda: app.started == 1)
-        await trio.sleep(0.1)
+        flooded = -1
+        while flooded != app.flooded:  # until nothing more leaves
+            flooded = app.flooded
+            await trio.sleep(0.1)
         began = trio.current_time()
         server.shutdown.set()
         with trio.fail_after(5):
@@ -374,6 +399,30 @@ async def test_the_code_arrives_also_at_a_client_that_goes_on_sending(
         await upgraded(stream)
         await stream.send_all(frame(text) + frame(b"x" * 900) * 200)
         assert await closing(stream) == code
+
+
+async def test_after_a_close_the_far_end_has_a_moment_to_answer_and_then_the_end_comes_at_once(
+    app: App,
+) -> None:
+    async with serving(app, SMALL, Bounds(linger_s=3)) as server:
+        for ending in (b"close", b"end", b"x" * 1001):
+            async with dial(server.address) as stream:
+                await upgraded(stream)
+                await stream.send_all(frame(ending))
+                await read_until(stream, b"\x88")
+                with trio.move_on_after(0.1) as waited:
+                    await read_all(stream)
+                assert waited.cancelled_caught
+                await stream.send_all(frame(b"late") * 50 + frame(b"\x03\xe8", 8))
+                await read_all(stream, seconds=1, clean=True)
+
+
+async def test_an_application_that_does_not_end_holds_no_closed_connection(served: Served) -> None:
+    async with dial(served.address) as stream:
+        await stream.send_all(UPGRADE.replace(b"/ws", b"/deaf") + b"\r\n")
+        await read_until(stream, b"\r\n\r\n")
+        await stream.send_all(frame(b"x" * 1001))
+        assert await closing(stream) == 1009
 
 
 async def test_a_client_that_never_answers_the_close_is_cut(served: Served) -> None:

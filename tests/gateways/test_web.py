@@ -1,5 +1,6 @@
 """The public port as one application: where each path goes, and what stands before them all."""
 
+import random
 from collections.abc import AsyncIterator
 
 import httpx
@@ -14,7 +15,7 @@ from gateways.metrics import Metrics
 from gateways.web import quart_app, web_app
 from tests.support.broker_fake import FakeBroker
 from tests.support.network import Served, serving
-from tests.support.peers import dial, exchange, read_until
+from tests.support.peers import dial, exchange, read_all, read_until
 
 UPGRADE = (
     b"GET /ws HTTP/1.1\r\nhost: %s\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
@@ -129,6 +130,51 @@ async def test_targets_of_other_forms_end_nothing(served: Served, target: str) -
     for method in ("GET", "OPTIONS", "CONNECT"):
         request = f"{method} {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
         assert (await exchange(served.address, request.encode())).startswith(b"HTTP/1.1 ")
+
+
+SEEDS = [
+    b'POST /v1/echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 7\r\n\r\n{"a":1}',
+    b"GET /rings/ALFA?after=0&auth=YQ.b HTTP/1.1\r\nhost: localhost\r\nlast-event-id: a.b.1\r\n\r\n",
+    b"GET /readyz HTTP/1.1\r\nhost: localhost\r\norigin: http://localhost:1\r\nconnection: close\r\n\r\n",
+    b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    UPGRADE % b"localhost",
+]
+PIECES = [
+    b"\r\n",
+    b"\n",
+    b"\0",
+    b"\xff",
+    b" ",
+    b":",
+    b"%",
+    b"%00",
+    b"?",
+    b"//",
+    b"chunked",
+    b"9" * 30,
+    b"-1",
+    b"HTTP/2.0",
+    b"",
+]
+
+
+@pytest.mark.requirement("http.one-connection-one-fault")
+async def test_mutated_requests_are_answered_or_closed_and_leave_no_incident(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    chance = random.Random(20)
+    for _ in range(300):
+        data = bytearray(chance.choice(SEEDS))
+        for _ in range(chance.randrange(1, 5)):
+            place = chance.randrange(len(data))
+            data[place : place + chance.randrange(6)] = chance.choice(PIECES)
+        async with dial(served.address) as stream:
+            await stream.send_all(bytes(data))
+            await stream.send_eof()
+            await read_all(stream)
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(f"{served.url}/healthz")).status_code == 200
+    assert [record for record in caplog.records if "incident" in record.getMessage()] == []
 
 
 async def test_a_fault_in_a_route_is_an_incident(caplog: pytest.LogCaptureFixture) -> None:

@@ -30,15 +30,16 @@ async def stalled(
         yield stream
 
 
-async def read_all(stream: trio.abc.ReceiveStream, seconds: float = 5) -> bytes:
-    """Everything until the far end closes or resets; TooSlowError when it does neither in time."""
+async def read_all(stream: trio.abc.ReceiveStream, seconds: float = 5, *, clean: bool = False) -> bytes:
+    """Everything until the far end closes or (unless `clean`) resets; TooSlowError when it does neither."""
     received = bytearray()
     with trio.fail_after(seconds):
         try:
             while data := await stream.receive_some(65_536):
                 received += data
         except trio.BrokenResourceError:
-            pass
+            if clean:
+                raise
     return bytes(received)
 
 

@@ -99,11 +99,11 @@ class Call:
 
     async def receive_row(self) -> Row:
         """Like `receive`, with the signature, chain and times of the row."""
+        await trio.lowlevel.checkpoint()
         while not self._inbox:
             self._check_open()
             await self._heard.park()
-        await trio.lowlevel.checkpoint()
-        return self._inbox.popleft()
+        return self._inbox.popleft()  # no checkpoint since it was seen: several tasks may wait
 
     def __aiter__(self) -> "Call":
         """The other party's envelopes until the call ends; the END itself is `ended`."""
@@ -117,10 +117,10 @@ class Call:
 
     async def wait_picked_up(self) -> Envelope:
         """The PICKUP. Raises CallEnded when the ring ends without one (no_answer, declined, …)."""
-        while self.transcript.next_n < 2:
-            await self._heard.park()
-        self._check_open()
-        return self.transcript.rows[1].envelope
+        answer = (await self.wait_row(1)).envelope
+        if answer.type == "END":
+            raise CallEnded(answer)
+        return answer
 
     async def wait_turn(self) -> None:
         """Wait until the next envelope is ours. Raises CallEnded. Cancelling is safe."""
@@ -222,13 +222,22 @@ class Call:
         if (end := self.ended) is not None:
             raise CallEnded(end)
 
-    async def _settle_earlier(self) -> None:
-        """A send that was cancelled: its outcome must be known before another envelope is signed."""
-        if self._pending is not None:
-            try:
-                await self._settle(self._pending)
-            except (Refused, CallEnded):
-                return  # not accepted, and now it is certain
+    async def settle(self) -> Row | None:
+        """Find out what became of a send that was cancelled: its row, or None where it was not accepted.
+
+        `send` and `end` do it by themselves. Nothing to do where no send was cut short.
+        """
+        async with self._lock:
+            return await self._settle_earlier()
+
+    async def _settle_earlier(self) -> Row | None:
+        """Before another envelope is signed the outcome of the last must be known."""
+        if self._pending is None:
+            return None
+        try:
+            return await self._settle(self._pending)
+        except (Refused, CallEnded):
+            return None  # and now it is certain
 
     async def _say(self, type: str, body: dict[str, Any]) -> Row:
         try:

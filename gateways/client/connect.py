@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
 import trio
 
 from broker.wire.ids import PK, Pk
@@ -21,10 +20,9 @@ from gateways.client.clockwork import Backoff, WireClock
 from gateways.client.dealer import Desk, Watcher
 from gateways.client.errors import collapse
 from gateways.client.link import Link, WebSocketLink
-from gateways.client.mcp_link import McpLink
+from gateways.client.mcp_link import McpLink, http_client
 from gateways.client.pins import Pins, address, known_wires_path, pinned_wire
 from gateways.client.signer import Signer
-from gateways.client.socket import CONNECT_S
 from gateways.keyfile import load_key
 
 
@@ -114,6 +112,5 @@ async def find_wire(
     pins = Pins(known_wires or known_wires_path())
     if (known := pins.get(url)) is not None:
         return known
-    verify = ssl_context if ssl_context is not None else True
-    async with httpx.AsyncClient(verify=verify, timeout=CONNECT_S) as client:
+    async with http_client(url, ssl_context) as client:
         return await pinned_wire(url, pins, client)

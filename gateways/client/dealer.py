@@ -110,6 +110,10 @@ class Desk:
         """The last event seen; `connect(after=…)` goes on from it in another process."""
         return self.link.cursor
 
+    def now_ms(self) -> int:
+        """The wire's clock, Unix milliseconds: what `valid_until_ms` in a body is measured by."""
+        return self.link.signer.clock.now_ms()
+
     async def ask(self, tool: str, **params: Any) -> dict[str, Any]:
         """Any tool of the wire, asked until it answers. Raises Refused."""
         return read_object(await settle(self.link, tool, join_params(params)))
@@ -169,10 +173,10 @@ class Desk:
         if not self._searched:
             self._searched = True
             self._nursery.start_soon(self._find_rings)
+        await trio.lowlevel.checkpoint()
         while not self._rings:
             await self._bell.park()
-        await trio.lowlevel.checkpoint()
-        return self._rings.popitem(last=False)[1] if self._rings else await self.next_ring()
+        return self._rings.popitem(last=False)[1]  # no checkpoint since it was seen: several tasks may wait
 
     async def join(self, conv: str) -> Call:
         """An open conversation of this key, read and checked from its start: for a dealer that was restarted.
@@ -222,7 +226,8 @@ class Desk:
             self._mend(call)
             return
         call.hear(bytes(event.envelope), event.sig, event.chain, event.accepted_at)
-        if call.ended is not None:
+        picked_up_elsewhere = event.n > 0 and event.conv in self._rings
+        if call.ended is not None or picked_up_elsewhere:
             self._retire(call)
 
     def _ring(self, event: Event) -> None:
@@ -269,7 +274,7 @@ class Desk:
             self._retire(call)
 
     def _retire(self, call: Call) -> None:
-        """The call is over: forget it, but know its repeats."""
+        """The call is over, or another process of this key has it: forget it, but know its repeats."""
         self._rings.pop(call.conv, None)
         if self._calls.pop(call.conv, None) is not None:
             self._over[call.conv] = None

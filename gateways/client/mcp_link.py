@@ -8,6 +8,7 @@
 import itertools
 import ssl
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -129,7 +130,22 @@ class McpLink:
         except Refused as no:
             if no.code in ("rate_limited", "overloaded", "unavailable", "in_doubt"):
                 raise Disconnected(str(no), no.retry_after_s) from None
+            if no.code == "bad_statement" and isinstance(wire_ts := no.refusal.detail.get("wire_ts"), int):
+                self.signer.clock.correct(
+                    wire_ts * 1000 + 500
+                )  # ours was set anew since we asked for the time
+                raise Disconnected(str(no)) from None
             raise
+
+
+def http_client(
+    url: str, ssl_context: ssl.SSLContext | None = None, transport: httpx.AsyncBaseTransport | None = None
+) -> httpx.AsyncClient:
+    """An HTTP client for one broker. The environment's proxies are not asked for this machine itself."""
+    host = urlsplit(url).hostname or ""
+    here = host == "localhost" or host.startswith("127.") or host == "::1"
+    verify = ssl_context if ssl_context is not None else True
+    return httpx.AsyncClient(verify=verify, transport=transport, timeout=ANSWER_S, trust_env=not here)
 
 
 class ToolCaller:
@@ -144,8 +160,7 @@ class ToolCaller:
     ) -> None:
         self._url = url
         self._ids = itertools.count(1)
-        verify = ssl_context if ssl_context is not None else True
-        self._http = httpx.AsyncClient(verify=verify, transport=transport, timeout=ANSWER_S)
+        self._http = http_client(url, ssl_context, transport)
 
     async def __aenter__(self) -> "ToolCaller":
         await self._http.__aenter__()

@@ -52,7 +52,7 @@ class Signer:
     def follow(self) -> dict[str, Any]:
         """The read capability as the params that carry it; the same one for half an hour."""
         now = self.clock.now_s()
-        if self._follow is None or not 0 <= now - self._follow[0] < FOLLOW_S // 2:
+        if self._follow is None or not -60 <= now - self._follow[0] < FOLLOW_S // 2:
             self._follow = (now, self.statement("follow", until=now + FOLLOW_S))
         return msgspec.json.decode(self._follow[1], type=dict[str, msgspec.Raw])
 

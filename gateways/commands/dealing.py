@@ -17,6 +17,7 @@ import trio
 
 from broker.wire.envelope import read_envelope
 from broker.wire.refusals import Refusal
+from gateways.client.asking import open_asker
 from gateways.client.call import Call
 from gateways.client.connect import connect
 from gateways.client.dealer import Desk
@@ -24,15 +25,16 @@ from gateways.client.errors import CallEnded, Refused
 from gateways.client.show import Names, line, printable
 from gateways.client.transcript import Row
 from gateways.commands.common import Failure, Options, common, echo_error, fail, is_terminal, run
+from gateways.commands.reading import signer_for
 
 _LINE: Final = re.compile(r"\s*([A-Z][A-Z0-9_]{0,31})\s*(\{.*\})?\s*", re.DOTALL)
 
 Line = tuple[str, dict[str, Any]]
 
 
-def open_desk_link(options: Options, after: str | None = None) -> AbstractAsyncContextManager[Desk]:
+def open_desk_link(options: Options) -> AbstractAsyncContextManager[Desk]:
     """A connection with the key of the options."""
-    return connect(options.url, options.key_path(), options.wire, after=after)
+    return connect(options.url, options.key_path(), options.wire)
 
 
 @click.command("open-desk")
@@ -48,8 +50,11 @@ def open_desk(options: Options, code: str, recovery_pk: str | None) -> None:
     """
 
     async def ask() -> dict[str, Any]:
-        async with open_desk_link(options) as desk:
-            return await desk.open(code.upper(), recovery_pk)
+        async with open_asker(options.url) as asker:
+            signer = await signer_for(options, asker)
+            text, sig = signer.sign("open_desk", code=code.upper(), recovery_pk=recovery_pk)
+            answer = await asker.ask("open_desk", {"statement": msgspec.Raw(text), "sig": sig})
+        return msgspec.json.decode(answer, type=dict[str, Any])
 
     found = run(ask)
     options.show(found, f"{found['code']}  {found['pk']}")

@@ -93,7 +93,7 @@ async def make(desk: Desk, maker: Maker) -> None:
         async for envelope in call:
             match envelope.type, envelope.body:
                 case "RFQ", {"instrument": "EURUSD", "qty": str(qty)}:
-                    quoted = (maker.quote(), qty, desk.link.signer.clock.now_ms() + VALID_MS)
+                    quoted = (maker.quote(), qty, desk.now_ms() + VALID_MS)
                     await call.send("QUOTE", _quote_body(*quoted))
                 case "HIT", body if quoted is not None and _stands(body, *quoted, desk):
                     await call.send("CONFIRM", _deal(call, body))
@@ -115,7 +115,7 @@ def _quote_body(quote: Quote, qty: str, until_ms: int) -> dict[str, Any]:
 def _stands(body: dict[str, Any], quote: Quote, qty: str, until_ms: int, desk: Desk) -> bool:
     """Whether a HIT takes up the last quote as it was made, and in time."""
     side: Side | None = next((each for each in ("buy", "sell") if each == body.get("side")), None)
-    if side is None or body.get("qty") != qty or desk.link.signer.clock.now_ms() > until_ms:
+    if side is None or body.get("qty") != qty or desk.now_ms() > until_ms:
         return False
     return read_price(body.get("px")) == quote.price(side)
 

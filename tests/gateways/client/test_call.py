@@ -114,6 +114,32 @@ async def test_after_a_cancelled_send_its_own_bytes_are_settled_before_anything_
     assert types(wire) == ["CALL", "PICKUP", "RFQ", "QUOTE", "END"]
 
 
+async def test_a_cancelled_send_is_settled_when_one_asks(
+    autojump_clock: MockClock, wire: FakeWire, dealer: Connect, brav: SigningKey
+) -> None:
+    async with talking(wire, dealer, brav) as call:
+        assert await call.settle() is None
+        wire.silent_events = True
+        wire.script("send_env", "swallow")
+        with trio.move_on_after(1):
+            await call.send("QUOTE", {"px": "1"})
+        row = await call.settle()
+        assert row is not None
+        assert row.envelope.body == {"px": "1"}
+        assert not call.my_turn
+
+
+async def test_a_cancelled_send_that_was_not_accepted_leaves_its_place_free(
+    autojump_clock: MockClock, wire: FakeWire, dealer: Connect, brav: SigningKey
+) -> None:
+    async with talking(wire, dealer, brav) as call:
+        wire.script("send_env", "swallow", refuse("suspended", "no"))
+        with trio.move_on_after(1):
+            await call.send("QUOTE", {"px": "1"})
+        row = await call.send("QUOTE", {"px": "2"})
+        assert row.envelope.body == {"px": "2"}
+
+
 @pytest.mark.requirement("client.conflict")
 async def test_after_a_conflict_the_head_is_read_and_the_other_envelope_is_heard(
     autojump_clock: MockClock, wire: FakeWire, dealer: Connect, brav: SigningKey

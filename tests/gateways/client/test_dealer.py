@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 import msgspec
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import refuse
@@ -94,6 +94,39 @@ async def test_a_ring_that_came_before_the_connection_is_found(
                 await ring.decline("busy")
                 break
     assert msgspec.json.decode(wire.convs[conv][1]["envelope"])["body"] == {"reason": "busy"}
+
+
+async def test_a_ring_that_another_process_of_the_key_picked_up_is_left_out(
+    autojump_clock: MockClock, wire: FakeWire, dealer: Connect, brav: SigningKey, alfa: SigningKey
+) -> None:
+    with trio.fail_after(5):
+        async with dealer() as desk:
+            await desk.open("ALFA")
+            taken = await wire.ring(brav, "ALFA", "01" * 8)
+            await wire.say(alfa, taken, "PICKUP")
+            free = await wire.ring(brav, "ALFA", "02" * 8)
+            assert (await desk.next_ring()).conv == free
+            await wire.say(brav, taken, "RFQ")  # nobody's business here
+
+
+async def test_several_tasks_share_the_rings_and_each_gets_its_own(
+    autojump_clock: MockClock, wire: FakeWire, dealer: Connect, brav: SigningKey, nursery: trio.Nursery
+) -> None:
+    got: list[str] = []
+
+    async def take(desk: Desk) -> None:
+        got.append((await desk.next_ring()).conv)
+
+    with trio.fail_after(5):
+        async with dealer() as desk:
+            await desk.open("ALFA")
+            for _ in range(3):
+                nursery.start_soon(take, desk)
+            await wait_all_tasks_blocked()
+            for n in range(3):
+                await wire.ring(brav, "ALFA", f"{n:016x}")
+            await wait_all_tasks_blocked()
+    assert sorted(got) == [f"{n:016x}" for n in range(3)]
 
 
 async def test_a_ring_that_ended_before_it_was_seen_is_left_out(

@@ -16,7 +16,7 @@ from gateways import eventstream
 from gateways.client.clockwork import Backoff, WireClock
 from gateways.client.errors import Disconnected, Refused, WireFault
 from gateways.client.link import settle
-from gateways.client.mcp_link import McpLink, ToolCaller
+from gateways.client.mcp_link import McpLink, ToolCaller, http_client
 from gateways.client.signer import Signer
 
 WIRE = SigningKey.from_seed("57" * 32)
@@ -155,6 +155,34 @@ async def test_the_clock_is_taken_from_the_wire(
     http.script("wire_info", {"wire": WIRE.pk, "time": NOW_MS + 7_200_000})
     await nursery.start(link.run, Heard())
     assert link.signer.clock.offset_ms == 7_200_000
+
+
+@pytest.mark.requirement("client.clock")
+async def test_a_clock_that_was_set_anew_is_corrected_by_the_refusal(
+    autojump_clock: MockClock, http: Http, link: McpLink, nursery: trio.Nursery
+) -> None:
+    await nursery.start(link.run, Heard())
+    refusal = refuse(
+        "bad_statement", "ts is too far from the wire's clock", path="ts", wire_ts=NOW_MS // 1000 - 9000
+    )
+    http.script("wait_for_events", refusal)
+    await trio.sleep(21)
+    assert link.signer.clock.now_ms() < NOW_MS - 8_900_000
+    http.ring("one")
+    await trio.sleep(21)
+    assert http.asked[-1][1]["statement"]["ts"] < NOW_MS // 1000 - 8_900
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [("http://127.0.0.1:1/mcp", False), ("http://[::1]:1", False), ("https://wire.test/mcp", True)],
+)
+async def test_proxies_of_the_environment_are_for_other_machines(
+    monkeypatch: pytest.MonkeyPatch, url: str, asked: bool
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.test:3128")
+    async with http_client(url) as client:
+        assert client.trust_env is asked
 
 
 @pytest.mark.requirement("client.backoff")

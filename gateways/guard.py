@@ -17,7 +17,7 @@ from gateways import render
 from gateways.caller import Address, read_hop
 from gateways.listen import App, Bounds, Message, Receive, Scope, Send
 
-DRAIN_BYTES: Final = 262_144
+DRAIN_BYTES: Final = 4 * 1024 * 1024
 """What is read and thrown away after an early answer, at most."""
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 PROBES: Final = frozenset({"/healthz", "/readyz"})

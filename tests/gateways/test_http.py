@@ -170,11 +170,13 @@ async def test_no_input_of_one_connection_ends_the_server(served: Served, app: A
 
 @pytest.mark.parametrize("early", [b"x", frame(b"hello") * 100], ids=["a byte", "frames"])
 async def test_bytes_before_the_upgrade_is_answered_are_refused_and_the_connection_closed(
-    served: Served, app: App, early: bytes
+    app: App, early: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = await exchange(served.address, UPGRADE + b"\r\n" + early, seconds=1)
-    assert answer.startswith(b"HTTP/1.1 400")
-    await eventually(lambda: app.ended == app.started)
+    async with serving(app) as server:
+        answer = await exchange(server.address, UPGRADE + b"\r\n" + early, seconds=1)
+        assert answer.startswith(b"HTTP/1.1 400")
+        await eventually(lambda: app.ended == app.started)
+    assert caplog.text == ""
 
 
 @pytest.mark.requirement("http.no-http2")
@@ -240,7 +242,7 @@ async def test_a_client_that_stops_reading_is_cut_and_holds_up_nobody(served: Se
 @pytest.mark.parametrize("path", [b"/flood ", b"/hang ", b"/follow "])
 async def test_the_shutdown_ends_in_time_whatever_clients_and_applications_do(app: App, path: bytes) -> None:
     bounds = Bounds(send_s=60, grace_s=0.3)
-    async with serving(app, SMALL, bounds) as server, stalled(server.address, GET.replace(b"/ ", path)):
+    async with serving(app, bounds=bounds) as server, stalled(server.address, GET.replace(b"/ ", path)):
         await eventually(lambda: app.started == 1)
         flooded = -1
         while flooded != app.flooded:  # until nothing more leaves
@@ -389,6 +391,18 @@ async def test_what_can_not_be_read_is_closed_with_its_code(
         assert await closing(stream) == code
     await eventually(lambda: app.ended > 0)
     assert app.disconnects == [code]
+
+
+async def test_after_a_broken_frame_what_follows_is_thrown_away_until_the_far_end_has_read_the_code(
+    served: Served,
+) -> None:
+    async with dial(served.address) as stream:
+        await upgraded(stream)
+        await stream.send_all(frame(b"a", 3))
+        for _ in range(10):
+            await stream.send_all(b"garbage")
+            await trio.sleep(0.01)
+        assert await closing(stream) == 1002
 
 
 @pytest.mark.parametrize(("text", "code"), [(b"close", 4008), (b"end", 1011)])

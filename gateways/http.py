@@ -328,15 +328,15 @@ class _WebSocket(WSStream):
             if self._deaf:
                 return
             if not self.handshake.accepted:
-                await self._refuse_early(event)
+                await self._refuse_early()
                 return
         await super().handle(event)
 
-    async def _refuse_early(self, event: Body | Data) -> None:
+    async def _refuse_early(self) -> None:
         """Bytes after the upgrade and before our answer: nobody may send these (RFC 6455, 4.1)."""
+        self.closed = True  # first of all: the application may be about to accept (the fault of #225)
         await self._send_error_response(400)
         await self._tell(1006)
-        self.closed = True
         await self.send(StreamClosed(stream_id=self.stream_id))
 
     async def app_send(self, message: Any) -> None:

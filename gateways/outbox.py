@@ -21,10 +21,11 @@ OVERHEAD: Final = 64
 
 
 class Outbox:
-    """What waits to be sent on one connection, as whole frames in order: many put, one writer takes.
+    """What waits to be sent on one connection, as whole frames in order.
 
-    `room`: weight (bytes, and OVERHEAD for each frame) above which who can wait should (`full`). `limit`: weight above which the connection is closed
-    as slow. `frame` gives a text payload the form in which the carrier's writer takes it.
+    `room`: the weight (bytes, and OVERHEAD for each frame) above which who can wait should (`full`). `limit`: the
+    weight above which the connection is closed as slow. `frame` gives a text payload the form in which the
+    carrier's writer takes it.
     """
 
     def __init__(self, room: int, limit: int, frame: Callable[[bytes], bytes] = bytes) -> None:
@@ -37,7 +38,7 @@ class Outbox:
         self._limit = limit
         self._waiting: deque[bytes] = deque()
         self._size = 0
-        self._work: trio.Event | None = None
+        self._writer: trio.lowlevel.Task | None = None
         self._lot = trio.lowlevel.ParkingLot()
 
     @property
@@ -83,8 +84,13 @@ class Outbox:
         if self._waiting or self.closing is not None:
             await trio.lowlevel.checkpoint()
             return
-        self._work = trio.Event()
-        await self._work.wait()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._writer = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self._writer = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(abort)
 
     async def wait_room(self) -> None:
         """Wait while `full`. Cancelling is safe."""
@@ -108,9 +114,9 @@ class Outbox:
         return taken
 
     def _wake(self) -> None:
-        if self._work is not None:
-            self._work.set()
-            self._work = None
+        if self._writer is not None:
+            trio.lowlevel.reschedule(self._writer)
+            self._writer = None
 
 
 def open_outbox(settings: Streams, frame: Callable[[bytes], bytes] = bytes) -> Outbox:

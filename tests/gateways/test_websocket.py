@@ -21,7 +21,7 @@ from gateways.http import serve_http
 from gateways.listen import Bounds
 from gateways.session import IN_FLIGHT
 from gateways.websocket import ORPHAN_S, register
-from tests.gateways.test_dealing import living, never, reset, until
+from tests.gateways.test_dealing_ends import living, never, reset, until
 from tests.gateways.test_handshake import head, status
 from tests.support.broker import open_bench
 from tests.support.broker_fake import FakeBroker, proof

@@ -239,6 +239,8 @@ class Desk:
         first = call.transcript.rows[0].envelope
         if first.to != self.pk:
             raise WireFault(f"conversation {call.conv}: a ring for another key")
+        if first.body_wire not in (None, self.wire):
+            raise WireFault(f"conversation {call.conv}: a CALL that was made on another wire")
         call.peer = Pk(first.sender)
         self._calls[call.conv] = call
         self._rings[call.conv] = Ring(call)
@@ -253,7 +255,8 @@ class Desk:
                 if called != self.pk or conv in self._calls or conv in self._over:
                     continue
                 call = Call(self.link, conv, self.pk)
-                await call.resync()
+                with suppress(Refused):  # gone since it was listed
+                    await call.resync()
                 if conv not in self._calls and conv not in self._over and call.transcript.next_n == 1:
                     self._take_ring(call)
         except Refused:

@@ -35,7 +35,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Transcript:
-    """Rows from n = 0 on. `wire`: the keys whose END counts as the wire's own."""
+    """Rows from n = 0 on. `wire`: keys whose END counts as the wire's own, beside what CALL's body.wire names."""
 
     def __init__(self, conv: str, wire: Collection[Pk]) -> None:
         self.conv = conv
@@ -114,7 +114,7 @@ class Transcript:
         if envelope.sender in parties:
             if not in_turn(n, envelope.type, envelope.sender, *parties):
                 raise self._fault(n, "the other party was to speak")
-        elif envelope.type != "END" or envelope.sender not in self._wire:
+        elif envelope.type != "END" or envelope.sender not in (*self._wire, first.body_wire):
             raise self._fault(n, "it is from neither party nor this wire")
 
     def _is_late(self, envelope: Envelope, accepted_at: int | None) -> bool:

@@ -350,6 +350,35 @@ async def test_a_wire_that_lies_in_an_event_ends_everything(
         await listen()
 
 
+@pytest.mark.requirement("client.verifies-events")
+@pytest.mark.parametrize(
+    ("to", "wire_pk", "words"),
+    [("brav", None, "a ring for another key"), ("alfa", "ee" * 32, "another wire")],
+)
+async def test_a_ring_that_belongs_elsewhere_ends_everything(
+    autojump_clock: MockClock,
+    wire: FakeWire,
+    dealer: Connect,
+    brav: SigningKey,
+    alfa: SigningKey,
+    to: str,
+    wire_pk: str | None,
+    words: str,
+) -> None:
+    caller, called = SigningKey.from_seed("cc" * 32), {"alfa": alfa, "brav": brav}[to]
+    body = {"code_from": "CCCC", "code_to": "ALFA", **({"wire": wire_pk} if wire_pk else {})}
+
+    async def listen() -> None:
+        async with dealer() as desk:
+            await wire.say(caller, "cc" * 8, "CALL", body, called.pk)
+            wire.events[alfa.pk] = wire.events[called.pk]
+            await wire.push()
+            await desk.next_ring()
+
+    with trio.fail_after(5), pytest.raises(WireFault, match=words):
+        await listen()
+
+
 async def test_a_conversation_is_joined_again_after_a_restart(
     autojump_clock: MockClock, wire: FakeWire, dealer: Connect, brav: SigningKey
 ) -> None:
@@ -364,6 +393,17 @@ async def test_a_conversation_is_joined_again_after_a_restart(
             assert (await call.receive()).type == "RFQ"
             with pytest.raises(Refused, match="unknown_conv"):
                 await desk.join("99" * 8)
+
+
+async def test_a_desk_that_is_not_open_can_not_dial(
+    autojump_clock: MockClock, wire: FakeWire, dealer: Connect
+) -> None:
+    with trio.fail_after(5):
+        async with dealer() as desk:
+            with pytest.raises(Refused, match="open a desk before dialling"):
+                async with desk.dial("BRAV"):
+                    pass
+    assert abs(desk.now_ms() - wire.now_ms()) < 1000
 
 
 async def test_a_refused_desk_is_told(autojump_clock: MockClock, wire: FakeWire, dealer: Connect) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from broker.wire.envelope import build
 from broker.wire.ids import Pk
+from broker.wire.keys import SigningKey
 from gateways.client.errors import WireFault
 from gateways.client.transcript import Row, Transcript
 
@@ -102,13 +104,40 @@ def test_turns_alternate() -> None:
     assert opened(3).speaks_next() == DEAL[0]["envelope"]["to"]
 
 
-def test_an_end_by_the_wire_needs_the_wires_key() -> None:
+def end_by(key: SigningKey, prev: dict[str, Any], n: int) -> tuple[bytes, str]:
+    """An END of the wire's kind after `prev`, signed by any key."""
+    raw = build(
+        conv=prev["envelope"]["conv"],
+        n=n,
+        type="END",
+        sender=key.pk,
+        to=prev["envelope"]["from"],
+        ts=prev["envelope"]["ts"],
+        prev_sig=prev["sig"],
+        body={"reason": "idle"},
+    )
+    return raw, key.sign(raw)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_an_end_by_the_wire_needs_a_key_that_is_known_as_the_wires(trusted: bool) -> None:
+    wire = SigningKey.from_seed(KEYS["wire"]["seed"])
+    copy = Transcript(DEAL[0]["envelope"]["conv"], (WIRE,) if trusted else ())  # its CALL names no wire
+    for row in DEAL[:4]:
+        admit(copy, row)
+    raw, sig = end_by(wire, DEAL[3], 4)
+    if trusted:
+        assert copy.admit(raw, sig, None, None) is not None
+        return
+    with pytest.raises(WireFault, match="neither party nor this wire"):
+        copy.admit(raw, sig, None, None)
+
+
+def test_the_wire_that_the_call_names_may_end_it() -> None:
     rows = VALID["ended_by_the_wire"]["rows"]
     copy = Transcript(rows[0]["envelope"]["conv"], ())
-    for row in rows[:-1]:
-        admit(copy, row)
-    with pytest.raises(WireFault, match="neither party nor this wire"):
-        admit(copy, rows[-1])
+    for row in rows:
+        assert admit(copy, row) is not None
 
 
 @pytest.mark.requirement("client.verifies-events")

@@ -213,6 +213,10 @@ class Broker:
         """A desk moved (or closed): streams followed through its code end, watchers see the new key."""
         self._services.hub.end(stream_name(old_pk), _gone(code, new_pk), code=code)
         self._services.presence.rebind(code, new_pk)
+        suspended = self._services.suspended
+        if old_pk in suspended:  # it is the desk that is suspended, whoever holds it; a closed one is none
+            suspended.discard(old_pk)
+            suspended.update(() if new_pk is None else (new_pk,))
 
 
 def _gone(code: str, new_pk: str | None) -> Refusal:

@@ -1,7 +1,10 @@
 """The desk's actor: a key's places in memory, its row in the store (wire.md, Keys, Limits, Signed statements).
 
-What a statement changes is one unit with the answer it remembers, so that the identical statement gets the stored
-answer. A row that another actor wrote under us (a move to this key) shows as a conflict: the actor reads again.
+1. What a statement changes is one unit with the answer it remembers, so that the identical statement gets the
+   stored answer.
+2. A desk may move to this key without a word to this actor: while it knows of none it looks at the store. Any other
+   change under it shows as a conflict, and it is read again.
+3. Places are told after each commit. The store settles what was never told: a call in doubt, and who is the oldest.
 """
 
 from collections.abc import Callable
@@ -10,13 +13,14 @@ from typing import Any
 import msgspec
 
 from broker.actors.actor import Actor
-from broker.actors.conversation import Dialled, Finished, Rung, stream_name
+from broker.actors.conversation import ConvRow, Dialled, Finished, Rung, stream_name
 from broker.clock import Clock
 from broker.config import Desks
 from broker.core import desk as core
 from broker.core.conversation import Due
-from broker.core.desk import Capacity, CodeRow, DeskRow, Moving, Places, Ring, Screen
-from broker.store.port import Deliver, Put, Remember, Store, Unit
+from broker.core.desk import Capacity, CodeRow, DeskRow, Moving, Place, Places, Ring, Screen
+from broker.store.port import Deliver, Document, Put, Remember, Store, Unit
+from broker.wire.call import Phase
 from broker.wire.ids import Pk
 from broker.wire.refusals import Refusal, refuse
 
@@ -61,6 +65,12 @@ class Nonce(msgspec.Struct, frozen=True):
     def remember(self, outcome: dict[str, Any]) -> Remember:
         """The op that keeps the answer in the same commit."""
         return Remember(self.scope, self.nonce, self.digest, msgspec.json.encode(outcome), self.until)
+
+
+class MayOpen(msgspec.Struct, frozen=True):
+    """Whether Open would be refused for its code or its key. Answer: None or Refusal."""
+
+    code: str
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -143,12 +153,21 @@ class DeskActor(Actor[Desk]):
     async def handle(self, command: Any) -> Any:
         desk = self.state
         assert desk is not None  # load() always gives one
-        answer = self._place(desk.places, command)
-        if answer is not _NOT_MINE:
-            if isinstance(command, Dialled):
-                await self._touch(desk)
-            return answer
+        if isinstance(command, Release | Rung | Finished):
+            return self._told(desk.places, command)
+        if desk.row is None:
+            desk.row, desk.version = await self._read_row()
         match command:
+            case ReservePlace(conv):
+                return await self._reserve_place(desk.places, conv)
+            case ReserveRing():
+                return await self._reserve_ring(desk, command)
+            case Dialled(conv):
+                core.dialled(desk.places, conv)
+                return await self._touch(desk)
+            case MayOpen(code):
+                judged = await self._judge(desk, code, self._clock.now_ms())
+                return judged if isinstance(judged, Refusal) else None
             case Open():
                 return await self._open(desk, command)
             case Move():
@@ -165,41 +184,81 @@ class DeskActor(Actor[Desk]):
                 return await self._due(desk)
         raise TypeError(type(command))
 
-    def _place(self, places: Places, command: Any) -> Any:
-        mono = self._clock.monotonic()
+    def _told(self, places: Places, command: Release | Rung | Finished) -> None:
         match command:
-            case ReservePlace(conv):
-                return core.reserve_place(places, conv, mono, self._capacity)
-            case ReserveRing(conv, ring):
-                row = self.state.row if self.state is not None else None
-                screen = row.screen if row is not None else Screen()
-                return core.reserve_ring(places, conv, ring, screen, mono, self._capacity)
             case Release(conv):
-                return core.release(places, conv)
-            case Dialled(conv):
-                return core.dialled(places, conv)
+                core.release(places, conv)
             case Rung(conv, sender):
-                return core.rung(places, conv, sender)
+                core.rung(places, conv, sender)
             case Finished(conv):
-                return core.finished(places, conv)
-        return _NOT_MINE
+                core.finished(places, conv)
+
+    async def _reserve_place(self, places: Places, conv: str) -> Place | Refusal:
+        await self._settle(places)
+        if len(places.open) + len(places.held) >= self._capacity.conversations:
+            # One may have to go: the oldest in the order of the commits, which is the store's to say.
+            places.open.clear()
+            for each in await self._index("open"):
+                core.dialled(places, each)
+        return core.reserve_place(places, conv, self._clock.monotonic(), self._capacity)
+
+    async def _reserve_ring(self, desk: Desk, command: ReserveRing) -> Refusal | None:
+        await self._settle(desk.places)
+        screen = desk.row.screen if desk.row is not None else Screen()
+        mono = self._clock.monotonic()
+        return core.reserve_ring(desk.places, command.conv, command.ring, screen, mono, self._capacity)
+
+    async def _settle(self, places: Places) -> None:
+        """Look up what was reserved and neither told nor given back: a commit in doubt may have landed."""
+        for conv in core.overdue(places, self._clock.monotonic()):
+            document = await self.store.get("conv", conv)
+            row = msgspec.json.decode(document.doc, type=ConvRow) if document is not None else None
+            if row is None or row.phase is Phase.ENDED:
+                core.release(places, conv)
+            elif self.key == row.caller or row.answered_at is not None:
+                core.dialled(places, conv)
+            else:
+                core.rung(places, conv, row.caller)
 
     async def _open(self, desk: Desk, command: Open) -> dict[str, Any] | Refusal:
         now = self._clock.now_ms()
-        code = command.code
+        code, old = command.code, desk.row
+        holder = await self._judge(desk, code, now)
+        if isinstance(holder, Refusal):
+            return holder
+        row = DeskRow(
+            code=code,
+            pk=self.key,
+            opened_at=now,
+            used_at=now,
+            recovery_pk=command.recovery_pk,
+            suspended=old is not None and old.suspended,
+        )
+        put_code = Put("code", code, holder.version if holder else 0, msgspec.json.encode(CodeRow(self.key)))
+        puts = (put_code, *await self._lapsed_code(old, code))
+        return await self._write(desk, row, puts, command.nonce, core.row_result(row))
+
+    async def _judge(self, desk: Desk, code: str, now: int) -> Document | Refusal | None:
+        """The code's document where this key may open it: code_reserved, code_taken, desk_exists."""
         if code in self._settings.reserved:
             return refuse("code_reserved", f"{code} is reserved; choose another code", code_asked=code)
         holder = await self.store.get("code", code)
         lapse = self._settings.lapse_days
-        if desk.row is not None and not core.lapsed(desk.row, now, lapse):
-            return refuse("desk_exists", f"this key holds {desk.row.code}; close or move that desk first")
         if holder is not None:
             refused = await self._code_free(code, holder.doc, now)
             if refused is not None:
                 return refused
-        row = DeskRow(code=code, pk=self.key, opened_at=now, used_at=now, recovery_pk=command.recovery_pk)
-        put_code = Put("code", code, holder.version if holder else 0, msgspec.json.encode(CodeRow(self.key)))
-        return await self._write(desk, row, (put_code,), command.nonce, core.row_result(row))
+        if desk.row is not None and not core.lapsed(desk.row, now, lapse):
+            return refuse("desk_exists", f"this key holds {desk.row.code}; close or move that desk first")
+        return holder
+
+    async def _lapsed_code(self, old: DeskRow | None, code: str) -> tuple[Put, ...]:
+        """The code that this key lost by not using it is closed from then on: it stays reserved."""
+        document = await self.store.get("code", old.code) if old is not None and old.code != code else None
+        if old is None or document is None or msgspec.json.decode(document.doc, type=CodeRow).pk != self.key:
+            return ()
+        closed = CodeRow(self.key, closed_at=old.used_at + self._settings.lapse_days * core.DAY_MS)
+        return (Put("code", old.code, document.version, msgspec.json.encode(closed)),)
 
     async def _code_free(self, code: str, doc: bytes, now: int) -> Refusal | None:
         held = msgspec.json.decode(doc, type=CodeRow)
@@ -243,7 +302,7 @@ class DeskActor(Actor[Desk]):
         moved = msgspec.structs.replace(row, pk=new_pk, used_at=now, moving=None)
         puts = (
             Put("code", row.code, code.version if code else 0, msgspec.json.encode(CodeRow(new_pk))),
-            Put("desk", new_pk, 0, msgspec.json.encode(moved)),
+            Put("desk", new_pk, 0, msgspec.json.encode(moved), _index_of(moved)),
         )
         event = {"code": row.code, "pk": new_pk, "moved_at": now}
         answer = await self._write(desk, None, puts, nonce, core.row_result(moved), ("desk_moved", event))
@@ -315,14 +374,10 @@ class DeskActor(Actor[Desk]):
         event: tuple[str, dict[str, Any]] | None = None,
     ) -> dict[str, Any] | Refusal:
         """Commit the desk's new row (None: it holds no code any more) with all that belongs to it."""
-        index: list[tuple[str, str | int]] = []
-        if row is not None and row.moving is not None:
-            index.append(("due", row.moving.effective_at))
-        if row is not None and row.suspended:
-            index.append(("suspended", 1))
         doc = msgspec.json.encode(row) if row is not None else None
+        index = _index_of(row) if row is not None else ()
         unit = Unit(
-            puts=(Put("desk", self.key, desk.version, doc, tuple(index)), *puts),
+            puts=(Put("desk", self.key, desk.version, doc, index), *puts),
             deliver=(
                 (Deliver(stream_name(self.key), event[0], data=msgspec.json.encode(event[1])),)
                 if event is not None
@@ -354,4 +409,11 @@ class DeskActor(Actor[Desk]):
             after = page[-1].order
 
 
-_NOT_MINE = object()
+def _index_of(row: DeskRow) -> tuple[tuple[str, str | int], ...]:
+    """What a desk is found by: when a recovery key's move is due, and that it is suspended."""
+    index: list[tuple[str, str | int]] = []
+    if row.moving is not None:
+        index.append(("due", row.moving.effective_at))
+    if row.suspended:
+        index.append(("suspended", 1))
+    return tuple(index)

@@ -134,6 +134,12 @@ def reserve_ring(
     return None
 
 
+def overdue(places: Places, mono: float) -> list[str]:
+    """Reservations whose time is over without a word: whether these were written, only the store can tell."""
+    held = [conv for conv, until in places.held.items() if until <= mono]
+    return held + [conv for conv, (until, _) in places.held_rings.items() if until <= mono]
+
+
 def release(places: Places, conv: str) -> None:
     """Give back what was held for a conversation that was not written."""
     places.held.pop(conv, None)

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from broker.actors.desk import CancelMove, Close, Move, Open, SetScreen, Suspend
-from broker.core.desk import DeskRow, Screen
-from broker.tools.context import Context
+from broker.actors.desk import CancelMove, Close, MayOpen, Move, Open, SetScreen, Suspend
+from broker.core.desk import Screen, row_result
+from broker.tools.context import Context, Services
 from broker.tools.lookup import SigParam, StatementParam, desk_of, resolve, unknown_desk
-from broker.tools.proof import Proven, prove
+from broker.tools.proof import Proven, prove, settle
 from broker.tools.registry import tool
 from broker.wire.ids import CODE, CodeParam
 from broker.wire.refusals import Refusal, refuse
@@ -79,29 +79,13 @@ async def open_desk(context: Context, statement: StatementParam, sig: SigParam) 
 
     One code for a key, one key for a code. For the code that the key already holds the answer is its row.
     """
-    services, caller = context.services, context.caller
     proven = await prove(context, statement, sig, "open_desk")
     if not isinstance(proven, Proven):
         return _result(proven)
-    made = proven.statement
-    code = str(made.members["code"])
-    recovery = made.members.get("recovery_pk")
-    mine = await desk_of(services, made.pk)
-    if mine is not None and mine.code == code:
-        return _row(mine)
-    refused = _may_open(context)
-    if refused is not None:
-        return refused
-    if services.store.free_bytes() < services.settings.store.min_free_bytes:
-        return refuse("unavailable", "the broker is short of disk space and opens no new desks")
-    stopped = services.guard.open_desk(caller.address, caller.loopback)
-    if stopped is not None:
-        return stopped
-    command = Open(code, str(recovery) if recovery is not None else None, proven.nonce)
-    answer = _result(await services.house.ask("desk", made.pk, command))
-    if isinstance(answer, Refusal) and answer.code != "in_doubt":
-        services.guard.unopened(caller.address, caller.loopback)  # a refused one spends nothing
-    return answer
+    answer = await _own_row(context, proven) or await _open(context, proven)
+    if isinstance(answer, Refusal):  # of two statements at once the other one may have opened it
+        answer = await _own_row(context, proven) or answer
+    return await _settled(context, proven, answer)
 
 
 @tool(face="wire", title="Move a desk", destructive=True)
@@ -111,21 +95,10 @@ async def move_desk(
     """Move a desk to a new key: a statement {do: move_desk, code, new_pk, …} signed by the old key and, over the same
     bytes, by the new one (new_sig). By the recovery key it takes effect after a day, and can be cancelled until then.
     """
-    services = context.services
     proven = await prove(context, statement, sig, "move_desk", new_sig)
     if not isinstance(proven, Proven):
         return _result(proven)
-    made = proven.statement
-    code, new_pk = str(made.members["code"]), str(made.members["new_pk"])
-    row = await resolve(services, code)
-    if row is None:
-        return unknown_desk(code)
-    if made.pk not in (row.pk, row.recovery_pk):
-        return refuse("not_a_party", "the code resolves to another key")
-    if new_pk == row.pk:
-        return refuse("bad_statement", "new_pk is the key that holds the desk", path="new_pk")
-    command = Move(code, new_pk, made.pk != row.pk, proven.nonce)
-    return _result(await services.house.ask("desk", row.pk, command))
+    return await _settled(context, proven, await _move(context, proven))
 
 
 @tool(face="wire", title="Cancel a desk's move")
@@ -178,12 +151,59 @@ def labels(codes: Sequence[str]) -> Refusal | None:
     return None
 
 
+async def _own_row(context: Context, proven: Proven) -> dict[str, Any] | Refusal | None:
+    """The answer where the key holds that very code already."""
+    mine = await desk_of(context.services, proven.statement.pk)
+    if mine is None or mine.code != proven.statement.members["code"]:
+        return None
+    return await settle(context, proven) or row_result(mine)
+
+
+async def _open(context: Context, proven: Proven) -> Any:
+    services, caller, made = context.services, context.caller, proven.statement
+    code, recovery = str(made.members["code"]), made.members.get("recovery_pk")
+    refused = _may_open(context) or await services.house.ask("desk", made.pk, MayOpen(code))
+    if refused is not None:
+        return refused
+    stopped = services.guard.open_desk(caller.address, caller.loopback)
+    if stopped is not None:
+        return stopped
+    command = Open(code, str(recovery) if recovery is not None else None, proven.nonce)
+    answer = _disk_full(services) or await services.house.ask("desk", made.pk, command)
+    if isinstance(answer, Refusal) and answer.code != "in_doubt":
+        services.guard.unopened(caller.address, caller.loopback)  # a refused one spends nothing
+    return answer
+
+
+def _disk_full(services: Services) -> Refusal | None:
+    if services.store.free_bytes() < services.settings.store.min_free_bytes:
+        return refuse("unavailable", "the broker is short of disk space and opens no new desks")
+    return None
+
+
+async def _move(context: Context, proven: Proven) -> Any:
+    services, made = context.services, proven.statement
+    code, new_pk = str(made.members["code"]), str(made.members["new_pk"])
+    row = await resolve(services, code)
+    if row is None:
+        return unknown_desk(code)
+    if made.pk not in (row.pk, row.recovery_pk):
+        return refuse("not_a_party", "the code resolves to another key")
+    if new_pk == row.pk:
+        return refuse("bad_statement", "new_pk is the key that holds the desk", path="new_pk")
+    return await services.house.ask("desk", row.pk, Move(code, new_pk, made.pk != row.pk, proven.nonce))
+
+
 async def _by_own_key(context: Context, text: bytes, sig: str, do: str) -> DeskResult | Refusal:
-    services = context.services
     proven = await prove(context, text, sig, do)
     if not isinstance(proven, Proven):
         return _result(proven)
-    made = proven.statement
+    return await _settled(context, proven, await _change(context, proven))
+
+
+async def _change(context: Context, proven: Proven) -> Any:
+    services, made = context.services, proven.statement
+    do = made.do
     code = str(made.members["code"])
     row = await resolve(services, code)
     if row is None:
@@ -197,7 +217,7 @@ async def _by_own_key(context: Context, text: bytes, sig: str, do: str) -> DeskR
         command = Close(code, proven.nonce)
     else:
         command = SetScreen(code, _screen(made.members), proven.nonce)
-    return _result(await services.house.ask("desk", row.pk, command))
+    return await services.house.ask("desk", row.pk, command)
 
 
 async def _suspend(context: Context, code: str, on: bool) -> DeskResult | Refusal:
@@ -227,8 +247,11 @@ def _may_open(context: Context) -> Refusal | None:
     return refuse("insufficient_scope", "this wire's desks are opened by its operators")
 
 
-def _row(row: DeskRow) -> DeskResult:
-    return DeskResult(row.code, row.pk, row.opened_at)
+async def _settled(context: Context, proven: Proven, answer: Any) -> DeskResult | Refusal:
+    """A refusal may come of the identical statement, sent twice at once: then the stored answer stands."""
+    if isinstance(answer, Refusal) and answer.code != "in_doubt":
+        answer = await settle(context, proven) or answer
+    return _result(answer)
 
 
 def _result(answer: Any) -> DeskResult | Refusal:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from broker.actors.desk import Nonce
+from broker.store.port import Remembered
 from broker.tools.context import Caller, Context, Services
 from broker.tools.lookup import resolve, unknown_desk
 from broker.wire.ids import SIG, Pk
@@ -34,9 +35,9 @@ async def prove(
     digest = hashlib.sha256(statement.canonical + sig.encode() + (new_sig or "").encode()).digest()
     scope = f"nonce:{statement.pk}"
     remembered = await services.store.recall(scope, statement.nonce)
-    if remembered is not None and remembered.digest == digest:
-        stored: dict[str, Any] = msgspec.json.decode(remembered.outcome)
-        return {**stored, "replayed": True}
+    stored = _stored(remembered, digest)
+    if stored is not None:
+        return stored
     refused = await check_signature(context, statement.pk, statement.canonical, sig, "bad_statement")
     if refused is None and new_sig is not None:
         new_pk = str(statement.members["new_pk"])
@@ -46,12 +47,25 @@ async def prove(
     if refused is not None:
         return refused
     if remembered is not None:
-        return refuse("bad_statement", "this nonce was used for another statement", path="nonce")
+        return _used()
     stale = _stale(services, statement)
     if stale is not None:
         return stale
     until = (statement.ts + services.settings.calls.skew_s + NONCE_KEPT_S) * 1000
     return Proven(statement, Nonce(scope, statement.nonce, digest, until))
+
+
+async def settle(context: Context, proven: Proven) -> dict[str, Any] | Refusal | None:
+    """Before answering a proven statement without having written: whether its nonce was used meanwhile.
+
+    The identical statement sent twice at once is done once: the other one gets the stored answer, and not a refusal
+    for what was done. None: the nonce is unused.
+    """
+    nonce = proven.nonce
+    remembered = await context.services.store.recall(nonce.scope, nonce.nonce)
+    if remembered is None:
+        return None
+    return _stored(remembered, nonce.digest) or _used()
 
 
 async def capability(context: Context, text: bytes, sig: str) -> Caller | Refusal:
@@ -131,6 +145,18 @@ async def check_signature(
         canonical=message.decode(),
         sha256=hashlib.sha256(message).hexdigest(),
     )
+
+
+def _stored(remembered: Remembered | None, digest: bytes) -> dict[str, Any] | None:
+    """The stored answer, if it is that of the identical statement."""
+    if remembered is not None and remembered.digest == digest:
+        stored: dict[str, Any] = msgspec.json.decode(remembered.outcome)
+        return {**stored, "replayed": True}
+    return None
+
+
+def _used() -> Refusal:
+    return refuse("bad_statement", "this nonce was used for another statement", path="nonce")
 
 
 def _read(services: Services, text: bytes, sig: str, do: str) -> Statement | Refusal:

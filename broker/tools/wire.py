@@ -59,9 +59,6 @@ async def send_call(
     verdict = core.decide_call(read, Sig(sig), _now(services), services.rules)
     if isinstance(verdict, Refusal):
         return verdict
-    refused = _disk_full(services)
-    if refused is not None:
-        return refused
     return await _dial(context, read, Sig(sig))
 
 
@@ -168,7 +165,7 @@ async def _conv_taken(services: Services, envelope: Envelope) -> Refusal:
 
 
 async def _dial(context: Context, envelope: Envelope, sig: Sig) -> Ack | Refusal:
-    """Step 17 and the append: a place at the caller's desk, one at the desk called, the eviction, the CALL.
+    """Steps 17 and 18: a place at the caller's desk, one at the desk called, the disk, the eviction, the CALL.
 
     Cancelled half-way it leaves only reservations, which end by themselves.
     """
@@ -181,6 +178,7 @@ async def _dial(context: Context, envelope: Envelope, sig: Sig) -> Ack | Refusal
     known = bool(await services.store.find("conv", "pair", pair, limit=1))
     address = None if context.caller.loopback else context.caller.address
     refused = await house.ask("desk", envelope.to, ReserveRing(conv, Ring(envelope.sender, address, known)))
+    refused = refused or _disk_full(services)
     if refused is None:
         refused = await _evict(services, place, Pk(envelope.sender))
     answer: Ack | Refusal = (

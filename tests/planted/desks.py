@@ -61,8 +61,8 @@ MUTANTS = (
     (
         "statements.nonce",
         PROOF,
-        "    if remembered is not None:\n        return refuse",
-        "    if False:\n        return refuse",
+        "    if remembered is not None:\n        return _used()",
+        "    if False:\n        return _used()",
     ),
     (
         "statements.order",

@@ -20,6 +20,7 @@ REQUIREMENTS: dict[str, str] = {
     "order.suspended": "a suspended desk dials nobody, is dialled by nobody, and its key may only hang up",
     "order.conv-exists": "a taken conv is conv_exists, for its own caller conflict with the head or conv_ended",
     "order.place": "conv_ended, conflict, out_of_turn, type, prev_sig, clock and tokens are judged in this order",
+    "order.busy-before-disk": "desk_busy is told before unavailable, and neither evicts anybody",
     "order.clock": "ts more than 300 s off is refused with wire_ts, the skew and a hint for milliseconds",
     "order.overloaded": "a full mailbox is answered at once, with a time to wait",
     # Limits
@@ -32,6 +33,7 @@ REQUIREMENTS: dict[str, str] = {
     "limits.eight": "a 9th conversation of a key ends its oldest; an unanswered inbound ring counts nothing",
     "limits.refused-evicts-nobody": "a dialling or a PICKUP that is refused evicts nobody",
     "limits.reservation": "a reserved place ends by itself after 5 s, or is given back",
+    "limits.counts-folded": "places are folded from committed CALL, PICKUP and END, in the order of their commits",
     "limits.rings": "64 unanswered rings make a desk busy; half of them are kept for those it has talked to",
     "limits.rings-per-address": "one address has at most 16 rings at a desk, loopback exempt",
     "limits.opens-per-hour": "20 desks an hour from one address; a refused opening spends nothing",
@@ -59,11 +61,13 @@ REQUIREMENTS: dict[str, str] = {
     "desk.move": "a moved desk names its new key, needs both signatures, and changes no open call",
     "desk.recovery": "a recovery key's move waits a day, survives restarts, is one at a time and can be cancelled",
     "desk.screen": "those whom a desk's screen turns away see desk_busy",
+    "desk.suspended": "operators suspend and release a desk; it stays so across restarts, and when it moves",
     "desk.open-setting": "who may open desks is a setting",
     # Presence
     "presence.stream": "a followed desk is online, and for 15 s after",
     # Statements
     "statements.order": "a statement is judged by shape, wire, replay, signature, nonce and ts, in this order",
+    "statements.order-of-opening": "an opening is judged by code, key, the address's limit and the disk, in this order",
     "statements.shape": "a sig of the wrong form beside a statement is refused before anything is verified",
     "statements.replay": "the identical statement again gets the stored answer",
     "statements.nonce": "a used nonce serves no other statement; a refused statement uses none",

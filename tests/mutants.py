@@ -12,6 +12,7 @@ tests/test_mutants.py checks, running none, that each mutant fits and that each 
 import argparse
 import ast
 import concurrent.futures
+import functools
 import importlib
 import os
 import pkgutil
@@ -47,7 +48,7 @@ class Mutant(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a mutant: caught, hangs (caught too), survived, no tests, or broken."""
+    """What became of a mutant: caught, hangs (caught too), survived, no tests, misfit, or broken."""
 
     mutant: Mutant
     word: str
@@ -163,6 +164,8 @@ def attempt(place: Path, mutant: Mutant, tests: list[str]) -> Outcome:
         return Outcome(mutant, "no tests", 0.0, "")
     path = place / mutant.file
     text = path.read_text()
+    if text.count(mutant.old) != 1:
+        return Outcome(mutant, "misfit", 0.0, "")
     path.write_text(text.replace(mutant.old, mutant.new))
     try:
         word, output = run(place, tests)

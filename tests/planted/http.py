@@ -1,0 +1,98 @@
+"""The HTTP doors: the port and its sockets, what stands before the routes, codecs, streams."""
+
+HTTP = "gateways/http.py"
+LISTEN = "gateways/listen.py"
+GUARD = "gateways/guard.py"
+CALLER = "gateways/caller.py"
+RENDER = "gateways/render.py"
+JSONRPC = "gateways/jsonrpc.py"
+STREAM = "gateways/eventstream.py"
+PLAIN = "gateways/plain.py"
+SSE = "gateways/sse.py"
+
+MUTANTS = (
+    (
+        "http.one-connection-one-fault",
+        HTTP,
+        "except* Exception as faults:\n            log",
+        "except* ZeroDivisionError as faults:\n            log",
+    ),
+    ("http.bounded-shutdown", HTTP, "            each.abort()\n", "            pass\n"),
+    (
+        "http.slow-loris",
+        HTTP,
+        "self.scope.deadline = trio.current_time() + self.bounds.header_s",
+        'self.scope.deadline = float("inf")',
+    ),
+    ("http.no-http2", HTTP, 'if request.http_version not in (b"1.0", b"1.1"):', "if False:"),
+    ("http.tls", HTTP, 'context.set_alpn_protocols(["http/1.1"])', 'context.set_alpn_protocols(["h2"])'),
+    ("ws.dead-peer", HTTP, "            self.owner.upgraded()\n", ""),
+    (
+        "ws.too-large-1009",
+        HTTP,
+        "len(data.encode()) if isinstance(data, str) and not data.isascii() else len(data)",
+        "len(data)",
+    ),
+    ("ws.too-large-1009", HTTP, 'await self._end(1009, "a frame beyond the limit")', "await self._end(1000)"),
+    ("ws.not-utf8-1007", HTTP, "await self._end(event.code, event.reason)", "await self._end(1000)"),
+    ("ws.close-codes", RENDER, "Close(4008,", "Close(4009,"),
+    ("http.send-deadline", LISTEN, "with trio.fail_after(self.send_s):", "with trio.fail_after(1e9):"),
+    ("http.connection-bounds", LISTEN, "if self.taken >= self._bounds.connections:", "if False:"),
+    (
+        "http.connection-bounds",
+        LISTEN,
+        "self._by_address[address] >= self._bounds.per_address",
+        "self._by_address[address] > self._bounds.per_address",
+    ),
+    ("http.body-limit", GUARD, "        if size > limit:\n", "        if size > limit + 1:\n"),
+    ("http.body-limit", GUARD, "        if size is not None and size > limit:", "        if False:"),
+    ("http.slow-body", GUARD, "with trio.move_on_after(bounds.body_s):", "with trio.move_on_after(1e9):"),
+    ("http.host-and-origin", GUARD, "    return public is None\n", "    return True\n"),
+    ("http.host-and-origin", GUARD, "        return host[0] in LOOPBACK_NAMES\n", "        return True\n"),
+    (
+        "http.host-and-origin",
+        GUARD,
+        "return (site[1], site[2]) == (host[0], host[1] or PORTS[site[0]])",
+        "return site[1] == host[0]",
+    ),
+    ("http.host-and-origin", GUARD, "site in allowed or site == public or", "True or"),
+    ("http.cors", GUARD, "        elif _is_preflight(scope):\n", "        elif False:\n"),
+    ("http.auth-query", CALLER, "elif query and (found", "elif (found"),
+    ("http.authorization-turret", CALLER, 'if scheme.lower() != "turret":', "if False:"),
+    ("http.retry-after", RENDER, "max(1, math.ceil(wait_ms / 1000))", "max(1, wait_ms // 1000)"),
+    (
+        "refusals.one-body-everywhere",
+        RENDER,
+        "return jsonrpc.error(id, jsonrpc.REFUSED, refusal.message, refusal.body())",
+        'return jsonrpc.error(id, jsonrpc.REFUSED, refusal.message, {"refusal": refusal.body()})',
+    ),
+    (
+        "refusals.fault-shows-nothing",
+        RENDER,
+        '{"error": "internal", "incident": number}',
+        '{"error": "internal", "incident": number, "trace": ""}',
+    ),
+    (
+        "refusals.frame-ids",
+        JSONRPC,
+        "(type(value) is int and -MAX_SAFE",
+        "(isinstance(value, int) and -MAX_SAFE",
+    ),
+    ("refusals.frame-codes", JSONRPC, '    if "path" not in refusal.detail:\n', "    if False:\n"),
+    ("refusals.frame-codes", JSONRPC, '    if not params.startswith(b"{"):\n', "    if False:\n"),
+    ("streams.sse-no-injection", STREAM, "data = _ODD_BREAKS.sub(", "_ODD_BREAKS.sub("),
+    ("http.json-only", PLAIN, 'return kind == "application/json" and', "return"),
+    ("http.plain-refusal", PLAIN, "return answer(*render.http(result))", "return answer(200, [], b'{}')"),
+    ("streams.sse-events", SSE, "event=each.kind, id=each.cursor", "event=each.kind"),
+    ("streams.sse-comment", SSE, "with trio.move_on_after(comment_s):", "with trio.move_on_after(1e9):"),
+    (
+        "streams.sse-cursor",
+        SSE,
+        'if name.lower() == b"last-event-id" and value:',
+        'if name.lower() == b"last-event-id" and not value:',
+    ),
+    ("streams.sse-restart", SSE, "least + secrets.randbelow(most - least)", "least"),
+    ("streams.sse-end", SSE, "return closed(ended.refusal.code, refusal", 'return closed("slow", refusal'),
+    ("http.probes", "gateways/wellknown.py", "503 if reasons else 200", "200"),
+    ("http.metrics", "gateways/metrics.py", "            if name in self.tools:\n", "            if True:\n"),
+)

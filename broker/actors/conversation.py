@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from broker.actors.actor import Actor
+from broker.actors.actor import Actor, Stop
 from broker.actors.house import House
 from broker.clock import Clock
 from broker.core import conversation as core
@@ -88,6 +88,12 @@ class Rung(msgspec.Struct, frozen=True):
 
 class Finished(msgspec.Struct, frozen=True):
     """Told to both desks after an END."""
+
+    conv: str
+
+
+class Doubtful(msgspec.Struct, frozen=True):
+    """Told to both desks when a commit is in doubt: how the call stands is the store's to say."""
 
     conv: str
 
@@ -175,8 +181,15 @@ class ConversationActor(Actor[Conversation]):
                 return replay
         record = core.decide_send(state, command, self.now(), self._rules)
         if isinstance(record, Refusal):
+            if record.code == "conflict" and command.envelope.n > state.n + 1:
+                await self._look_ahead(state)
             return record
         return await self._append(state, record, command.envelope.canonical)
+
+    async def _look_ahead(self, state: Conversation) -> None:
+        """Who names an n beyond our head may have seen a commit that was in doubt and landed after we read."""
+        if await self.store.entries(log_name(state.conv), state.n, 1):
+            raise Stop
 
     async def _dial(self, command: Dial) -> Ack | Refusal:
         envelope = command.envelope
@@ -271,6 +284,9 @@ class ConversationActor(Actor[Conversation]):
             )
         )
         if refused is not None:
+            if refused.code == "in_doubt" and puts:
+                for party in (state.caller, state.callee):
+                    self._house.tell("desk", party, Doubtful(state.conv))
             return refused
         core.fold(state, record, self._rules.envelopes)
         state.version += len(puts)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from broker.actors.actor import Actor
-from broker.actors.conversation import ConvRow, Dialled, Finished, Rung, stream_name
+from broker.actors.conversation import ConvRow, Dialled, Doubtful, Finished, Rung, stream_name
 from broker.clock import Clock
 from broker.config import Desks
 from broker.core import desk as core
@@ -25,6 +25,8 @@ from broker.wire.ids import Pk
 from broker.wire.refusals import Refusal, refuse
 
 PAGE = 200
+DOUBT_S = 60.0
+"""How long a commit in doubt may take to land; far beyond any commit_timeout_s."""
 
 
 class Desk(msgspec.Struct):
@@ -153,7 +155,7 @@ class DeskActor(Actor[Desk]):
     async def handle(self, command: Any) -> Any:
         desk = self.state
         assert desk is not None  # load() always gives one
-        if isinstance(command, Release | Rung | Finished):
+        if isinstance(command, Release | Rung | Finished | Doubtful):
             return self._told(desk.places, command)
         if desk.row is None:
             desk.row, desk.version = await self._read_row()
@@ -184,7 +186,7 @@ class DeskActor(Actor[Desk]):
                 return await self._due(desk)
         raise TypeError(type(command))
 
-    def _told(self, places: Places, command: Release | Rung | Finished) -> None:
+    def _told(self, places: Places, command: Release | Rung | Finished | Doubtful) -> None:
         match command:
             case Release(conv):
                 core.release(places, conv)
@@ -192,6 +194,8 @@ class DeskActor(Actor[Desk]):
                 core.rung(places, conv, sender)
             case Finished(conv):
                 core.finished(places, conv)
+            case Doubtful(conv):
+                places.doubtful[conv] = self._clock.monotonic() + DOUBT_S
 
     async def _reserve_place(self, places: Places, conv: str) -> Place | Refusal:
         await self._settle(places)
@@ -209,16 +213,18 @@ class DeskActor(Actor[Desk]):
         return core.reserve_ring(desk.places, command.conv, command.ring, screen, mono, self._capacity)
 
     async def _settle(self, places: Places) -> None:
-        """Look up what was reserved and neither told nor given back: a commit in doubt may have landed."""
-        for conv in core.overdue(places, self._clock.monotonic()):
+        """Look up calls with a commit in doubt: nobody told whether it has landed."""
+        for conv, until in list(places.doubtful.items()):
             document = await self.store.get("conv", conv)
             row = msgspec.json.decode(document.doc, type=ConvRow) if document is not None else None
-            if row is None or row.phase is Phase.ENDED:
-                core.release(places, conv)
-            elif self.key == row.caller or row.answered_at is not None:
+            if row is not None and row.phase is Phase.ENDED:
+                core.finished(places, conv)
+            elif row is not None and (self.key == row.caller or row.answered_at is not None):
                 core.dialled(places, conv)
-            else:
+            elif row is not None:
                 core.rung(places, conv, row.caller)
+            if until <= self._clock.monotonic():
+                del places.doubtful[conv]
 
     async def _open(self, desk: Desk, command: Open) -> dict[str, Any] | Refusal:
         now = self._clock.now_ms()

@@ -89,6 +89,8 @@ class Places(msgspec.Struct):
     held: dict[str, float] = msgspec.field(default_factory=dict)
     """Reserved conversation places: conv → monotonic second at which the reservation is over."""
     held_rings: dict[str, tuple[float, Ring]] = msgspec.field(default_factory=dict)
+    doubtful: dict[str, float] = msgspec.field(default_factory=dict)
+    """Calls with a commit in doubt: conv → monotonic second until which it may still land."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -132,12 +134,6 @@ def reserve_ring(
         return refuse("desk_busy", "the desk takes no more rings now; dial again later", retry_after_ms=5000)
     places.held_rings[conv] = (mono + capacity.reservation_s, ring)
     return None
-
-
-def overdue(places: Places, mono: float) -> list[str]:
-    """Reservations whose time is over without a word: whether these were written, only the store can tell."""
-    held = [conv for conv, until in places.held.items() if until <= mono]
-    return held + [conv for conv, (until, _) in places.held_rings.items() if until <= mono]
 
 
 def release(places: Places, conv: str) -> None:

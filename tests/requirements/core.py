@@ -28,6 +28,7 @@ REQUIREMENTS: dict[str, str] = {
     "limits.thirty-in-ten-seconds": "no window of 10 s holds more than 30 counted envelopes; refused ones spend none",
     "limits.end-always": "END is taken when no token is left, and spends none",
     "limits.window-across-restart": "the window holds across a restart",
+    "limits.window-monotonic": "in a running process the window is measured on the monotonic clock",
     "limits.window-wall-behind": "where the wall clock was set back the wait is 10 s after the start, no more",
     "limits.accepted-at-never-decreases": "accepted_at never decreases within a conversation",
     "limits.eight": "a 9th conversation of a key ends its oldest; an unanswered inbound ring counts nothing",
@@ -41,6 +42,7 @@ REQUIREMENTS: dict[str, str] = {
     # Retries
     "retries.replay": "the same bytes again give the stored acknowledgement, also after END",
     "retries.in-doubt": "what is in doubt is settled by sending the identical bytes, and never written twice",
+    "retries.late-commit": "a commit in doubt that lands later is a replay to its sender and the head to all others",
     "retries.unavailable": "what is unavailable was certainly not written, and the broker goes on",
     "retries.acknowledged-is-durable": "nothing is acknowledged or shown before its commit",
     "retries.crash": "a killed broker loses nothing that it acknowledged, and everybody resumes by cursor",

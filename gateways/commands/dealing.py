@@ -26,6 +26,7 @@ from gateways.client.show import Names, line, printable
 from gateways.client.transcript import Row
 from gateways.commands.common import Failure, Options, common, echo_error, fail, is_terminal, run
 from gateways.commands.reading import signer_for
+from gateways.keyfile import load_key
 
 _LINE: Final = re.compile(r"\s*([A-Z][A-Z0-9_]{0,31})\s*(\{.*\})?\s*", re.DOTALL)
 
@@ -49,9 +50,11 @@ def open_desk(options: Options, code: str, recovery_pk: str | None) -> None:
       turret open-desk ALFA --key alfa.key
     """
 
+    key = load_key(options.key_path())
+
     async def ask() -> dict[str, Any]:
         async with open_asker(options.url) as asker:
-            signer = await signer_for(options, asker)
+            signer = await signer_for(options, asker, key)
             text, sig = signer.sign("open_desk", code=code.upper(), recovery_pk=recovery_pk)
             answer = await asker.ask("open_desk", {"statement": msgspec.Raw(text), "sig": sig})
         return msgspec.json.decode(answer, type=dict[str, Any])

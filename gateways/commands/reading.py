@@ -9,6 +9,7 @@ import msgspec
 
 from broker.wire.envelope import read_envelope
 from broker.wire.ids import Pk
+from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 from gateways.client.asking import Asker, check_wire, open_asker
 from gateways.client.clockwork import WireClock
@@ -28,9 +29,8 @@ async def ask(options: Options, tool: str, **params: Any) -> dict[str, Any]:
     return msgspec.json.decode(answer, type=dict[str, Any])
 
 
-async def signer_for(options: Options, asker: Asker) -> Signer:
-    """The key of the options on the wire that is given or pinned, which the other end must show."""
-    key = load_key(options.key_path())
+async def signer_for(options: Options, asker: Asker, key: SigningKey) -> Signer:
+    """A key on the wire that is given or pinned, which the other end must show."""
     wire = await find_wire(options.url, options.wire)
     clock = WireClock()
     await check_wire(asker, wire, clock)
@@ -126,10 +126,9 @@ def export(options: Options, conv: str, out: Path | None, receipts: bool) -> Non
 
 
 async def _read(options: Options, conv: str, receipts: bool) -> list[bytes]:
+    key = load_key(options.key) if options.key is not None else None
     async with open_asker(options.url) as asker:
-        proof: dict[str, Any] = {}
-        if options.key is not None:
-            proof = (await signer_for(options, asker)).follow()
+        proof = (await signer_for(options, asker, key)).follow() if key is not None else {}
         lines = await read_lines(asker.ask, conv, proof, receipts=receipts)
         info = msgspec.json.decode(await asker.ask("wire_info", {}), type=dict[str, Any])
     check_lines(lines, conv, wire_keys(info))

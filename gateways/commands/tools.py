@@ -16,7 +16,7 @@ import msgspec
 from broker.app import AREAS, Tool
 from broker.tools.registry import collect
 from broker.wire.statement import TABLE
-from gateways.client.asking import Asker, open_asker
+from gateways.client.asking import open_asker
 from gateways.client.signer import Signer
 from gateways.commands.common import Options, common, common_options, run
 from gateways.commands.reading import signer_for
@@ -76,18 +76,17 @@ def call(options: Options, tool: str, params: str) -> None:
 
 
 async def _ask(options: Options, tool: Tool, params: dict[str, Any], new_key: Path | None) -> Any:
+    signs = "statement" in tool.params and "statement" not in params
+    key = load_key(options.key) if signs and options.key is not None else None
     async with open_asker(options.url) as asker:
-        if "statement" in tool.params and "statement" not in params and options.key is not None:
-            params = await _signed(options, asker, tool, params, new_key)
+        if key is not None:
+            params = _signed(await signer_for(options, asker, key), tool, params, new_key)
         answer = await asker.ask(tool.name, params)
     return msgspec.json.decode(answer)
 
 
-async def _signed(
-    options: Options, asker: Asker, tool: Tool, params: dict[str, Any], new_key: Path | None
-) -> dict[str, Any]:
+def _signed(signer: Signer, tool: Tool, params: dict[str, Any], new_key: Path | None) -> dict[str, Any]:
     """The params with the statement that the tool takes: its own, or a read capability."""
-    signer: Signer = await signer_for(options, asker)
     if tool.name not in TABLE:
         return {**params, **signer.follow()}
     members: dict[str, Any] = {name: [] for name in TABLE[tool.name] if name in _STATEMENT_MEMBERS}

@@ -37,6 +37,7 @@ def test_a_statement_is_for_the_pinned_wire_by_the_wires_time(signer: Signer) ->
     assert verify(KEY.pk, text, sig)
 
 
+@pytest.mark.requirement("client.statements")
 def test_each_statement_has_a_nonce_of_its_own_unless_one_is_given(signer: Signer) -> None:
     nonces = {msgspec.json.decode(signer.sign("open_desk", code="ALFA")[0])["nonce"] for _ in range(20)}
     assert len(nonces) == 20

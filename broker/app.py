@@ -22,8 +22,9 @@ from broker.actors.timers import Timers
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
-from broker.core.conversation import Rules
+from broker.core.conversation import Conversation, Rules
 from broker.core.desk import Capacity
+from broker.core.machine import Now
 from broker.store.port import Store
 from broker.tools import directory, streams, transcripts, wire
 from broker.tools.context import Caller, Context, Progress, Services
@@ -274,7 +275,8 @@ def _add_actors(
 ) -> None:
     settings, limits = services.settings, services.settings.limits
     mailbox, timeout = settings.actors.mailbox, settings.store.commit_timeout_s
-    started = services.clock.monotonic()
+    started = Now(services.clock.now_ms(), services.clock.monotonic())
+    recent: dict[str, Conversation] = {}
     capacity = Capacity(
         limits.conversations,
         limits.rings,
@@ -292,6 +294,7 @@ def _add_actors(
             keyring=services.keyring,
             house=services.house,
             started=started,
+            recent=recent,
             nudge=timers.nudge,
             mailbox=mailbox,
             commit_timeout_s=timeout,

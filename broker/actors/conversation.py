@@ -136,7 +136,8 @@ class ConversationActor(Actor[Conversation]):
         rules: Rules,
         keyring: Keyring,
         house: House,
-        started: float,
+        started: Now,
+        recent: dict[str, Conversation],
         nudge: Callable[[int], None],
         mailbox: int,
         commit_timeout_s: float,
@@ -147,6 +148,7 @@ class ConversationActor(Actor[Conversation]):
         self._keyring = keyring
         self._house = house
         self._started = started
+        self._recent = recent
         self._nudge = nudge
 
     def now(self) -> Now:
@@ -157,7 +159,21 @@ class ConversationActor(Actor[Conversation]):
         document = await self.store.get("conv", self.key)
         if document is None:
             return None
-        return await read_state(self.store, document, self.now(), self._started, self._rules.envelopes)
+        seen = self._recent.get(self.key)
+        state = await read_state(self.store, document, self.now(), self._started, self._rules.envelopes, seen)
+        if state is not None:
+            self._recent[self.key] = state
+        return state
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        finally:
+            # Read again within a window, its distances are still those of the monotonic clock.
+            state = self.state
+            over = state is not None and self._clock.monotonic() - state.last_mono >= self._rules.window_s
+            if over and self._recent.get(self.key) is state:
+                del self._recent[self.key]
 
     async def handle(self, command: Any) -> Any:
         match command:
@@ -218,7 +234,7 @@ class ConversationActor(Actor[Conversation]):
         )
         answer = await self._append(state, record, envelope.canonical)
         if isinstance(answer, Ack):
-            self.state = state
+            self.state = self._recent[self.key] = state
         return answer
 
     async def _hang_up(self, command: Hangup) -> Ack | Refusal | None:
@@ -258,7 +274,7 @@ class ConversationActor(Actor[Conversation]):
         state = self.state
         if state is None:
             return None
-        verdict = core.decide_due(state, self.now(), self._rules, self._started)
+        verdict = core.decide_due(state, self.now(), self._rules, self._started.mono)
         if isinstance(verdict, Hangup):
             return await self._hang_up(verdict)
         if isinstance(verdict, Later):
@@ -347,11 +363,11 @@ def taken(state: Conversation, sender: str) -> Refusal:
 
 
 async def read_state(
-    store: Store, document: Document, now: Now, started: float, limit: int
+    store: Store, document: Document, now: Now, started: Now, limit: int, seen: Conversation | None = None
 ) -> Conversation | None:
     """Fold a conversation from its document and the end of its log: at most `limit` counted rows are read back.
 
-    None where retention removed the transcript.
+    `seen`: what this process knew of it a moment ago. None where retention removed the transcript.
     """
     row = msgspec.json.decode(document.doc, type=ConvRow)
     tail = await _counted_tail(store, row.conv, limit)
@@ -359,7 +375,14 @@ async def read_state(
         return None
     last = msgspec.json.decode(tail[0].data, type=Row)
     head = msgspec.json.decode(last.envelope, type=_Head)
-    spent = deque(mono_of(entry.at, now, started) for entry in reversed(tail) if _counts(entry) is not None)
+    counted = [entry for entry in reversed(tail) if _counts(entry) is not None]
+    if seen is None:
+        last_mono = mono_of(tail[0].at, now, started.mono)
+        spent = deque(mono_of(entry.at, started, started.mono) for entry in counted)
+    else:
+        last_mono = seen.last_mono if seen.n == last.n else _landed(tail[0].at, now, seen)
+        spent = deque(seen.spent)
+        spent.extend(_landed(entry.at, now, seen) for entry in counted if entry.n > seen.n)
     while len(spent) > limit:
         spent.popleft()
     return Conversation(
@@ -375,13 +398,18 @@ async def read_state(
         chain=bytes.fromhex(last.chain),
         last_from=Pk(head.sender),
         last_at=tail[0].at,
-        last_mono=mono_of(tail[0].at, now, started),
+        last_mono=last_mono,
         spent=spent,
         end=row.end,
         version=document.version,
         opened_at=row.opened_at,
         answered_at=row.answered_at,
     )
+
+
+def _landed(at: int, now: Now, seen: Conversation) -> float:
+    """When a row was accepted whose commit was in doubt, as far as the clocks tell."""
+    return max(seen.last_mono, mono_of(at, now, now.mono))
 
 
 class _Head(msgspec.Struct, frozen=True):

@@ -102,4 +102,15 @@ MUTANTS = (
         "if repr(value) != token or not 1e-4 <= abs(value) <= MAX_SAFE or value.is_integer():",
         "if False:",
     ),
+    ("canonical.lone-surrogates", GRAMMAR, 'self.forbid("a lone surrogate")', "pass"),
+    ("canonical.lone-surrogates", GRAMMAR, 'self.forbid("a lone surrogate in a name")', "pass"),
+    ("canonical.depth", GRAMMAR, "MAX_DEPTH: Final = 32", "MAX_DEPTH: Final = 33"),
+    (
+        "canonical.depth",
+        "broker/wire/envelope.py",
+        "found = quick(text, MAX_DEPTH - 1)",
+        "found = quick(text, MAX_DEPTH)",
+    ),
+    ("canonical.path", GRAMMAR, "level.index += 1", "level.index += 0"),
+    ("canonical.members", CANONICAL, "if len(data) == len(inner) + shell:", "if True:"),
 )

@@ -42,8 +42,8 @@ MUTANTS = (
     (
         "streams.same-order-for-all",
         READER,
-        "            reader.hand(batch, size)\n",
-        "            reader.hand(batch[::-1], size)\n",
+        "taken, self._pending, self._bytes = self._pending, [], 0",
+        "taken, self._pending, self._bytes = self._pending[::-1], [], 0",
     ),
     (
         "streams.slow-reader-is-closed",

@@ -253,7 +253,8 @@ class _Connection(TCPServer):
         An application that has heard of the end may cancel the very task that tells us (Quart-Trio does).
         """
         if isinstance(event, RawData):
-            await super().protocol_send(event)
+            if event.data:  # the end of an answer with a length has no bytes
+                await super().protocol_send(event)
             return
         if isinstance(event, Closed):
             self.end_within(self.bounds.orphan_s)

@@ -103,6 +103,7 @@ async def test_the_scheme_is_read_in_any_case(header: str) -> None:
     assert found.pk == DEALER_PK
 
 
+@pytest.mark.requirement("http.authorization-turret")
 @pytest.mark.parametrize("header", ["Bearer abc", "Basic YTpi", "", "Bearer", "turret-x y"])
 async def test_other_schemes_are_unauthenticated(header: str) -> None:
     broker = FakeBroker()

@@ -255,6 +255,7 @@ async def test_a_body_of_the_limit_passes_and_one_more_byte_is_too_large(served:
     assert echo.paths == ["/"]
 
 
+@pytest.mark.requirement("http.body-limit")
 async def test_chunks_are_counted_where_no_length_is_declared(served: Served, echo: Echo) -> None:
     async def chunks(size: int) -> AsyncIterator[bytes]:
         for _ in range(size):
@@ -297,6 +298,7 @@ async def test_a_client_that_sends_all_before_it_reads_gets_its_413_and_no_reset
         assert (await read_all(stream, clean=True)).startswith(b"HTTP/1.1 413")
 
 
+@pytest.mark.requirement("http.body-limit")
 async def test_a_declared_length_is_refused_before_a_byte_is_read(served: Served) -> None:
     head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000000\r\n\r\n"
     answer = await exchange(served.address, head)

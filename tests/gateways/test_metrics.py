@@ -57,6 +57,7 @@ async def test_a_call_that_is_given_up_counts_as_such(autojump_clock: trio.testi
     assert found["turret_call_seconds_sum", "echo"] == 2
 
 
+@pytest.mark.requirement("http.metrics")
 async def test_names_that_clients_choose_are_no_labels() -> None:
     broker = FakeBroker()
     metrics = Metrics(broker)  # type: ignore[arg-type]

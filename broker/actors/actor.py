@@ -96,6 +96,7 @@ class Actor(ABC, Generic[StateT]):
         self._awake = trio.Event()
         self._loaded = trio.Event()
         self._closed = False
+        self._unread = False
 
     @abstractmethod
     async def load(self) -> StateT | None:
@@ -133,8 +134,10 @@ class Actor(ABC, Generic[StateT]):
             self._awake.set()
 
     async def wait_loaded(self) -> None:
-        """Wait until the state was read (or the actor is gone)."""
+        """Wait until the state was read (or the actor is gone). Raises Crashed where it could not be read."""
         await self._loaded.wait()
+        if self._unread:
+            raise Crashed("its state could not be read")
 
     @property
     def gone(self) -> bool:
@@ -159,6 +162,7 @@ class Actor(ABC, Generic[StateT]):
             raise
         finally:
             self._closed = True
+            self._unread = isinstance(fate, Crashed)
             self._loaded.set()
             self._turn_away(fate)
 

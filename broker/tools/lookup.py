@@ -69,7 +69,7 @@ def unknown_desk(code: str) -> Refusal:
 async def live(services: Services, conv: str) -> Actor[Conversation] | None:
     """The conversation's actor with its state read; None where there is no such conversation (any more).
 
-    Starts no actor for an id that the store does not know.
+    Starts no actor for an id that the store does not know. Raises Crashed where its log can't be read.
     """
     actor = services.house.alive("conversation", conv)
     if actor is None or actor.gone or actor.state is None:

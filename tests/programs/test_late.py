@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import trio
 
+from broker.actors.actor import Crashed
 from broker.store.port import Unit
 from tests.programs.flaky import FlakyMemory, flaky
 from tests.support.broker import Bench, Line, code, open_bench, tuned
@@ -102,3 +103,22 @@ async def test_a_ring_whose_end_was_in_doubt_and_landed_no_longer_counts(autojum
         await trio.sleep(32)
         line = await bench.dial(caller, called)
         assert (await bench.call("read_conv", conv=line.conv))["state"] == "ringing"
+
+
+async def test_a_log_that_can_not_be_read_is_a_fault_and_not_an_unknown_conversation(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_bench() as bench:
+        line = await pair(bench)
+    async with open_bench(store=bench.store, clock=bench.clock) as again:
+        line.bench = again
+
+        async def broken(*_: Any) -> Any:
+            raise OSError("the disk does not answer")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(again.store, "tail", broken)
+            with pytest.raises(Crashed):
+                await line.send("RFQ")
+        assert code(await line.send("RFQ")) == "accepted"
+    assert "crashed" in caplog.text

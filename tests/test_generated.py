@@ -1,5 +1,6 @@
 """What is printed from the code says what the code says, and what the pages show can be run."""
 
+import ast
 import importlib.util
 import re
 from types import ModuleType
@@ -82,3 +83,27 @@ def test_every_link_leads_somewhere() -> None:
 def test_the_readme_shows_the_ten_lines_as_they_are() -> None:
     program = (ROOT / "docs" / "examples" / "ten_lines.py").read_text()
     assert f"```python\n{program}```" in (ROOT / "README.md").read_text()
+
+
+def programs() -> list[tuple[str, str]]:
+    """(page, text) of every Python block in the pages."""
+    return [
+        (page.relative_to(ROOT).as_posix(), text)
+        for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+        for text in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    ]
+
+
+@pytest.mark.parametrize(("page", "text"), programs(), ids=lambda each: each[:40].replace("\n", " "))
+def test_a_program_in_the_pages_is_python_and_what_it_imports_is_there(page: str, text: str) -> None:
+    tree = compile(text, page, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    assert isinstance(tree, ast.Module)
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            exec(ast.unparse(node), {})
+
+
+def test_the_names_of_news_fragments_are_what_towncrier_takes() -> None:
+    kinds = {"feature", "bugfix", "doc", "removal", "misc"}
+    for fragment in (ROOT / "docs" / "news").iterdir():
+        assert fragment.name.split(".")[-2] in kinds, fragment

@@ -169,10 +169,10 @@ class ConversationActor(Actor[Conversation]):
         try:
             await super().run()
         finally:
-            # Read again within a window, its distances are still those of the monotonic clock.
+            # What ends in doubt is read again soon: its distances are still those of the monotonic clock.
             state = self.state
             over = state is not None and self._clock.monotonic() - state.last_mono >= self._rules.window_s
-            if over and self._recent.get(self.key) is state:
+            if over and self.leaving and self._recent.get(self.key) is state:
                 del self._recent[self.key]
 
     async def handle(self, command: Any) -> Any:

@@ -99,3 +99,16 @@ async def test_a_call_whose_actor_left_memory_is_idle_an_hour_after_its_last_env
         assert (await bench.call("read_conv", conv=line.conv))["state"] == "open"
         await trio.sleep(2)
         assert (await bench.call("read_conv", conv=line.conv))["state"] == "ended"
+
+
+@pytest.mark.requirement("limits.window-monotonic")
+async def test_an_envelope_in_doubt_after_a_pause_spent_its_token_too(autojump_clock: Any) -> None:
+    async with open_bench(store=FlakyMemory()) as bench:
+        line = await spend(bench, 2)
+        await trio.sleep(15)
+        params = line.next("CHAT")
+        flaky(bench.store).fail("applied")
+        assert code(await bench.call("send_env", **params)) == "in_doubt"
+        line.n, line.sig = params["n"], params["sig"]
+        answers = [code(await line.send("CHAT")) for _ in range(30)]
+        assert answers == ["accepted"] * 29 + ["rate_limited"]

@@ -3,10 +3,13 @@
 #   make demo     two bots make a signed deal through a broker, and the transcript is verified
 #   make test     the tests
 #   make check    what a change must pass: format, lint, types, imports, size, tests
+#   make docs     print docs/reference/ from the code again
+#   make soak     the long run: a broker killed ROUNDS times under load, properties with many examples,
+#                 and the mutants: does each rule's test bite?
 #
 # PYTHON=/path/to/python3 chooses the Python; PYTEST_ARGS="-k ring -n0" goes to pytest.
 
-.PHONY: help demo serve test check format lint types imports size docs soak clean venv-server venv-dev
+.PHONY: help demo test check format lint types imports size docs soak clean venv-server venv-dev
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
@@ -14,6 +17,7 @@ export PYTHON
 BIN := .venv/bin
 PYTEST_ARGS ?= -n 2
 ROUNDS ?= 60
+JOBS ?= 2
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -50,6 +54,11 @@ size: venv-dev
 # The pages of docs/reference/ that are printed from the code.
 docs: venv-dev
 	$(BIN)/python docs/generate.py
+
+soak: venv-dev
+	KILL_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n0 tests/crash
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) --timeout=1200 tests/broker/wire tests/broker/core tests/programs
+	$(BIN)/python tests/mutants.py --jobs $(JOBS)
 
 clean:
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist turret-demo

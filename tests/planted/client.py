@@ -59,7 +59,7 @@ MUTANTS = (
         "client.same-bytes",
         LINK,
         "            return await link.request(method, params)\n",
-        "            params += b' '\n            return await link.request(method, params)\n",
+        "            params = params[:1] + b' ' + params[1:]\n            return await link.request(method, params)\n",
     ),
     (
         "client.statements",

@@ -1,0 +1,80 @@
+"""What only the running broker shows: actors that rest, commits that land late, places folded, the wire's own key."""
+
+CONVERSATION = "broker/actors/conversation.py"
+DESK = "broker/actors/desk.py"
+WIRE = "broker/tools/wire.py"
+DIRECTORY = "broker/tools/directory.py"
+
+MUTANTS = (
+    (
+        "call.life",
+        "broker/core/conversation.py",
+        "    state.phase = next_phase(state.phase, record.type)\n",
+        "    state.phase = next_phase(state.phase, record.type) if record.type != 'END' else state.phase\n",
+    ),
+    (
+        "call.no-task-at-rest",
+        "broker/actors/house.py",
+        "                if actor.used <= before:\n                    actor.leave()\n",
+        "                if actor.used <= before:\n                    pass\n",
+    ),
+    (
+        "desk.suspended",
+        DESK,
+        "moved = msgspec.structs.replace(row, pk=new_pk, used_at=now, moving=None)",
+        "moved = msgspec.structs.replace(row, pk=new_pk, used_at=now, moving=None, suspended=False)",
+    ),
+    ("keys.wire-key", "gateways/wirekeys.py", "        if known:\n", "        if False:\n"),
+    ("keys.wire-key", "gateways/wirekeys.py", "if not set(known) <= set(pks):", "if False:"),
+    ("limits.counts-folded", DESK, "            places.open.clear()\n", ""),
+    (
+        "limits.counts-folded",
+        DESK,
+        '        for conv in await self._index("open"):\n            core.dialled(places, conv)\n',
+        "",
+    ),
+    (
+        "limits.window-wall-behind",
+        CONVERSATION,
+        "spent = deque(mono_of(entry.at, started, started.mono) for entry in counted)",
+        "spent = deque(mono_of(entry.at, now, started.mono) for entry in counted)",
+    ),
+    (
+        "limits.window-monotonic",
+        CONVERSATION,
+        "    if seen is None:\n        last_mono",
+        "    if True:\n        last_mono",
+    ),
+    (
+        "order.busy-before-disk",
+        WIRE,
+        "    refused = refused or _disk_full(services)\n",
+        "    refused = _disk_full(services) or refused\n",
+    ),
+    ("presence.stream", "broker/app.py", "held = self._services.presence.attach(caller.pk)", "held = None"),
+    (
+        "retries.late-commit",
+        DESK,
+        "                places.doubtful[conv] = self._clock.monotonic() + DOUBT_S\n",
+        "                pass\n",
+    ),
+    ("statements.nonce-kept", "broker/tools/proof.py", "NONCE_KEPT_S = 600", "NONCE_KEPT_S = 0"),
+    (
+        "statements.order-of-opening",
+        DIRECTORY,
+        'answer = _disk_full(services) or await services.house.ask("desk", made.pk, command)',
+        'answer = await services.house.ask("desk", made.pk, command)',
+    ),
+    (
+        "statements.order-of-opening",
+        DIRECTORY,
+        'refused = _may_open(context) or await services.house.ask("desk", made.pk, MayOpen(code))',
+        "refused = _may_open(context)",
+    ),
+    (
+        "statements.shape",
+        "broker/tools/registry.py",
+        '        code = "bad_envelope" if param.name in _ENVELOPE_PARAMS else "bad_request"\n        return refuse(code',
+        '        code = "bad_request"\n        return refuse(code',
+    ),
+)

@@ -34,12 +34,6 @@ def test_the_demo_shows_a_deal_proves_it_and_finds_the_forgery(tmp_path: Path) -
     assert f"in envelope {broken.n})" in shown
 
 
-def test_a_seed_without_a_deal_ends_well_too(tmp_path: Path) -> None:
-    out = io.StringIO()
-    assert run_demo(tmp_path / "kept", 6, out) == 0
-    assert "no price within the limit" in out.getvalue()
-
-
 def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     out = io.StringIO()

@@ -1,4 +1,4 @@
-"""open_broker(): one broker without a socket; its verbs are call, admit, follow and watch.
+"""open_broker(): one broker without a socket; its verbs are call, admit, follow, watch and watch_conv.
 
 Doors know these, the registry and the wire, and nothing else. What a verb refuses is a Refusal; an exception is a
 fault, and the door shows no more of it than an incident number.
@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from broker.actors.conversation import ConversationActor, stream_name
+from broker.actors.convwatch import ConvWatch
 from broker.actors.desk import DeskActor
 from broker.actors.guard import Guard
 from broker.actors.house import House
@@ -38,6 +39,7 @@ from broker.wire.refusals import Refusal, refuse
 __all__ = [
     "Broker",
     "Caller",
+    "ConvWatch",
     "Delivery",
     "Ended",
     "Progress",
@@ -159,6 +161,11 @@ class Broker:
             if now != pk:
                 self._services.presence.rebind(code, now)
         return watch
+
+    async def watch_conv(self, caller: Caller, conv: str) -> ConvWatch | Refusal:
+        """Wake-ups for a conversation that the caller may read now; refused as read_conv is. No presence."""
+        row = await transcripts.readable(Context(caller, self._services), conv)
+        return row if isinstance(row, Refusal) else self._services.hub.convs.watch(conv)
 
     def wire_info(self) -> dict[str, Any]:
         """The well-known document (wire.md, wire_info)."""

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 import trio
 
+from broker.actors.convwatch import ConvWatches
 from broker.actors.reader import PAGE, Delivery, Ended, Reader, Slow, Topic
 from broker.clock import Clock
 from broker.config import Streams
@@ -53,6 +54,8 @@ class Hub:
         self._clock = clock
         self._slow = 0
         self._topics: dict[str, Topic] = {}
+        self.convs = ConvWatches()
+        """Who is told that a conversation has grown, beside the streams."""
         store.watch(self.committed)
 
     def committed(self, events: Sequence[Event]) -> None:
@@ -64,6 +67,7 @@ class Hub:
                 batches.setdefault(event.stream, []).append(event)
         for stream, batch in batches.items():
             topics[stream].hand(batch)
+        self.convs.committed(events)
 
     async def read(
         self,

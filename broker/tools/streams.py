@@ -25,7 +25,8 @@ WaitMs = Annotated[
     int, Meta(ge=0, description="wait up to this many milliseconds for the first (at most 25,000)")
 ]
 Limit = Annotated[int, Meta(ge=1, le=500, description="at most this many")]
-Items = Annotated[list[msgspec.Raw], Meta(extra_json_schema={"items": {"type": "object"}})]
+Item = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"}, description="one event's members")]
+Items = list[Item]
 
 
 class Rings(msgspec.Struct, frozen=True):

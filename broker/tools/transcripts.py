@@ -37,6 +37,12 @@ Limit = Annotated[int, Meta(ge=1, le=500, description="at most this many")]
 State = Literal["ringing", "open", "ended"]
 
 
+TranscriptRow = Annotated[
+    msgspec.Raw,
+    Meta(extra_json_schema={"type": "object"}, description="one row: n, sig, envelope, chain, accepted_at"),
+]
+
+
 class Party(msgspec.Struct, frozen=True):
     """One side of a call: its key, and the code it used."""
 
@@ -66,7 +72,7 @@ class Transcript(msgspec.Struct, frozen=True, omit_defaults=True):
     state: str
     parties: Parties
     head: ConvHead
-    rows: Annotated[list[msgspec.Raw], Meta(extra_json_schema={"items": {"type": "object"}})]
+    rows: list[TranscriptRow]
     next: int | None = None
     """Where there is more: the `after` of the next page."""
 
@@ -126,7 +132,7 @@ async def read_conv(
 
     Where transcripts are for the parties alone, send a follow statement of a party's key.
     """
-    row = await _readable(context, conv, statement, sig)
+    row = await readable(context, conv, statement, sig)
     if isinstance(row, Refusal):
         return row
     store = context.services.store
@@ -188,7 +194,7 @@ async def receipt(
     sig: SigParam | None = None,
 ) -> ReceiptResult | Refusal:
     """Have the wire sign that it accepted envelope n of a conversation, and when. Made on demand."""
-    row = await _readable(context, conv, statement, sig)
+    row = await readable(context, conv, statement, sig)
     if isinstance(row, Refusal):
         return row
     entries = await context.services.store.entries(log_name(conv), n - 1, 1)
@@ -278,8 +284,8 @@ def _due_next(state: Conversation) -> DueNext | None:
     return None if state.end is not None else DueNext(state.n + 1, state.sig)
 
 
-async def _readable(
-    context: Context, conv: str, statement: bytes | None, sig: str | None
+async def readable(
+    context: Context, conv: str, statement: bytes | None = None, sig: str | None = None
 ) -> ConvRow | Refusal:
     """The conversation's document for a caller that may read it; unknown_conv for all others."""
     services = context.services

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import trio
 
-from broker.app import Caller, Ended, Watch
+from broker.app import Caller, ConvWatch, Ended, Watch
 from broker.wire.refusals import Refusal, refuse
-from tests.support.broker import ANYONE, Bench, code, open_bench
+from tests.support.broker import ANYONE, Bench, code, open_bench, tuned
 
 
 async def test_an_unknown_tool_is_a_lookup_error(bench: Bench) -> None:
@@ -93,3 +93,24 @@ async def test_a_broker_may_be_opened_again_on_its_store() -> None:
         alfa = await bench.open("ALFA")
     async with open_bench(store=bench.store, clock=bench.clock) as again:
         assert (await again.call("resolve_code", code="ALFA"))["pk"] == alfa.pk
+
+
+async def test_whoever_may_read_a_conversation_is_told_that_it_grew(bench: Bench) -> None:
+    line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
+    watch = await bench.broker.watch_conv(ANYONE, line.conv)
+    assert isinstance(watch, ConvWatch)
+    with trio.fail_after(5):
+        async with watch:
+            await line.send("SAY", {})
+            assert await watch.changed()
+    assert code(await bench.broker.watch_conv(ANYONE, "00000000000000aa")) == "unknown_conv"
+
+
+async def test_a_conversation_of_its_parties_alone_can_be_watched_by_them_alone() -> None:
+    async with open_bench(tuned(transcripts="parties")) as bench:
+        alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+        line = await bench.connect(alfa, brav)
+        assert code(await bench.broker.watch_conv(ANYONE, line.conv)) == "unknown_conv"
+        watch = await bench.broker.watch_conv(Caller(pk=brav.key.pk), line.conv)
+        assert isinstance(watch, ConvWatch)
+        watch.close()

@@ -2,7 +2,6 @@
 
 import logging
 import ssl
-import struct
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,82 +10,12 @@ import httpx
 import pytest
 import trio
 
-from broker.config import Limits, Settings, Streams
 from gateways.caller import read_proxies
 from gateways.http import place_of, tls_context
-from gateways.listen import Bounds, Receive, Scope, Send
+from gateways.listen import Bounds
 from tests.support.network import Served, serving
 from tests.support.peers import dial, eventually, exchange, read_all, read_until, stalled, trickle
-
-UPGRADE = (
-    b"GET /ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: keep-alive, Upgrade\r\n"
-    b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n"
-)
-GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
-GET_ONCE = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-SMALL = Settings(limits=Limits(frame_bytes=1000), streams=Streams(ping_s=0.1, dead_s=0.4))
-QUICK = Bounds(header_s=0.4, send_s=0.3, linger_s=0.3, orphan_s=0.5, grace_s=0.5)
-
-
-class App:
-    """Answers `ok`, echoes WebSocket messages, or misbehaves by path."""
-
-    def __init__(self) -> None:
-        self.started = 0
-        self.ended = 0
-        self.disconnects: list[int] = []
-        self.flooded = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.started += 1
-        try:
-            if scope["type"] == "websocket":
-                await self.websocket(scope, receive, send)
-            else:
-                await self.http(scope, receive, send)
-        finally:
-            self.ended += 1
-
-    async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
-        if path == "/raise":
-            raise RuntimeError("a fault")
-        if path == "/cancelled":
-            with trio.CancelScope() as done:
-                done.cancel()
-                await send({"type": "http.response.start", "status": 200, "headers": []})
-        headers = [(b"content-length", b"2")] if path == "/" else []
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        if path == "/raise-late":
-            raise RuntimeError("a fault")
-        while path == "/flood":
-            await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
-            self.flooded += 1
-        if path == "/hang":
-            await trio.sleep_forever()
-        if path == "/follow":
-            await send({"type": "http.response.body", "body": b"begun", "more_body": True})
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            return
-        await send({"type": "http.response.body", "body": b"ok", "more_body": False})
-
-    async def websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
-        if scope["path"] == "/refuse":
-            await send({"type": "websocket.close"})
-            return
-        await send({"type": "websocket.accept"})
-        while (message := await receive())["type"] == "websocket.receive":
-            if message["text"] == "close":
-                await send({"type": "websocket.close", "code": 4008, "reason": "slow"})
-                return
-            if message["text"] == "end":
-                return
-            await send({"type": "websocket.send", "text": f"{len(message['text'])}"})
-        self.disconnects.append(message["code"])
-        if scope["path"] == "/deaf":
-            await trio.sleep_forever()
+from tests.support.raw import GET, GET_ONCE, QUICK, SMALL, UPGRADE, App, alive, frame
 
 
 @pytest.fixture
@@ -98,36 +27,6 @@ def app() -> App:
 async def served(app: App) -> AsyncIterator[Served]:
     async with serving(app, SMALL, QUICK) as server:
         yield server
-
-
-async def alive(served: Served) -> None:
-    """A plain request is answered: whatever was done before did not end the server."""
-    assert (await exchange(served.address, GET_ONCE)).endswith(b"\r\n\r\nok")
-
-
-def frame(data: bytes, opcode: int = 1, *, fin: bool = True, mask: bytes = b"\0\0\0\0") -> bytes:
-    """A client's WebSocket frame, masked with zeros so that its payload stands as it is."""
-    first = (0x80 if fin else 0) | opcode
-    if len(data) < 126:
-        return struct.pack("!BB", first, 0x80 | len(data)) + mask + data
-    return struct.pack("!BBH", first, 0x80 | 126, len(data)) + mask + data
-
-
-async def upgraded(stream: trio.SocketStream) -> bytes:
-    """Send the upgrade and give what came after the answer's headers."""
-    await stream.send_all(UPGRADE + b"\r\n")
-    answer = await read_until(stream, b"\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 101")
-    return answer.partition(b"\r\n\r\n")[2]
-
-
-async def closing(stream: trio.SocketStream) -> int:
-    """The code of the server's close frame; pings before it are passed over."""
-    received = await read_all(stream)
-    while received[:2] == b"\x89\x00":
-        received = received[2:]
-    assert received[:1] == b"\x88", received
-    return int.from_bytes(received[2:4], "big")
 
 
 HOSTILE = {
@@ -328,147 +227,6 @@ async def test_faults_are_logged_without_what_the_client_sent(
     with caplog.at_level(logging.INFO):
         await exchange(served.address, GET.replace(b"/ ", b"/raise?secret "))
     assert "secret" not in caplog.text
-
-
-async def test_a_websocket_talks_and_closes(served: Served, app: App) -> None:
-    async with dial(served.address) as stream:
-        await upgraded(stream)
-        await stream.send_all(frame(b"hello"))
-        assert (await read_until(stream, b"5")).endswith(b"\x81\x015")
-        await stream.send_all(frame(b"\x03\xe8", 8))
-        assert (await read_all(stream)).endswith(b"\x88\x02\x03\xe8")
-
-
-async def test_extensions_are_never_agreed_on(served: Served) -> None:
-    async with dial(served.address) as stream:
-        await stream.send_all(UPGRADE + b"sec-websocket-extensions: permessage-deflate\r\n\r\n")
-        answer = await read_until(stream, b"\r\n\r\n")
-        assert b"permessage-deflate" not in answer
-
-
-@pytest.mark.requirement("ws.too-large-1009")
-@pytest.mark.parametrize(
-    "frames",
-    [
-        [frame(b"x" * 1001)],
-        [frame("é".encode() * 501)],  # bytes count, not characters
-        [frame(b"x" * 600, fin=False), frame(b"x" * 600, 0)],
-        [frame(b"x" * 100, fin=False)] + [frame(b"x" * 100, 0, fin=False)] * 500,
-    ],
-    ids=["one frame", "not ASCII", "two fragments", "fragments without end"],
-)
-async def test_a_message_beyond_the_limit_is_closed_with_1009_and_kept_nowhere(
-    served: Served, app: App, frames: list[bytes]
-) -> None:
-    async with dial(served.address) as stream:
-        await upgraded(stream)
-        await stream.send_all(b"".join(frames))
-        assert await closing(stream) == 1009
-    await eventually(lambda: app.ended > 0)
-    assert app.disconnects == [1009]
-    await alive(served)
-
-
-async def test_a_message_of_the_limit_is_taken(served: Served) -> None:
-    async with dial(served.address) as stream:
-        await upgraded(stream)
-        await stream.send_all(frame("é".encode() * 500) + frame(b"x" * 1000))
-        await read_until(stream, b"1000")
-
-
-@pytest.mark.requirement("ws.not-utf8-1007")
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [(frame(b"\xff\xff"), 1007), (frame(b"a", 3), 1002), (b"\x81\x01a", 1002), (frame(b"a", 0), 1002)],
-    ids=["not UTF-8", "unknown opcode", "unmasked", "continuation of nothing"],
-)
-async def test_what_can_not_be_read_is_closed_with_its_code(
-    served: Served, app: App, data: bytes, code: int
-) -> None:
-    async with dial(served.address) as stream:
-        await upgraded(stream)
-        await stream.send_all(data + frame(b"later") * 50)
-        assert await closing(stream) == code
-    await eventually(lambda: app.ended > 0)
-    assert app.disconnects == [code]
-
-
-async def test_after_a_broken_frame_what_follows_is_thrown_away_until_the_far_end_has_read_the_code(
-    served: Served,
-) -> None:
-    async with dial(served.address) as stream:
-        await upgraded(stream)
-        await stream.send_all(frame(b"a", 3))
-        for _ in range(10):
-            await stream.send_all(b"garbage")
-            await trio.sleep(0.01)
-        assert await closing(stream) == 1002
-
-
-@pytest.mark.parametrize(("text", "code"), [(b"close", 4008), (b"end", 1011)])
-async def test_the_code_arrives_also_at_a_client_that_goes_on_sending(
-    served: Served, text: bytes, code: int
-) -> None:
-    async with dial(served.address) as stream:
-        await upgraded(stream)
-        await stream.send_all(frame(text) + frame(b"x" * 900) * 200)
-        assert await closing(stream) == code
-
-
-async def test_after_a_close_the_far_end_has_a_moment_to_answer_and_then_the_end_comes_at_once(
-    app: App,
-) -> None:
-    async with serving(app, SMALL, Bounds(linger_s=3)) as server:
-        for ending in (b"close", b"end", b"x" * 1001):
-            async with dial(server.address) as stream:
-                await upgraded(stream)
-                await stream.send_all(frame(ending))
-                await read_until(stream, b"\x88")
-                with trio.move_on_after(0.1) as waited:
-                    await read_all(stream)
-                assert waited.cancelled_caught
-                await stream.send_all(frame(b"late") * 50 + frame(b"\x03\xe8", 8))
-                await read_all(stream, seconds=1, clean=True)
-
-
-async def test_an_application_that_does_not_end_holds_no_closed_connection(served: Served) -> None:
-    async with dial(served.address) as stream:
-        await stream.send_all(UPGRADE.replace(b"/ws", b"/deaf") + b"\r\n")
-        await read_until(stream, b"\r\n\r\n")
-        await stream.send_all(frame(b"x" * 1001))
-        assert await closing(stream) == 1009
-
-
-async def test_a_client_that_never_answers_the_close_is_cut(served: Served) -> None:
-    async with dial(served.address) as stream:
-        await upgraded(stream)
-        began = trio.current_time()
-        await stream.send_all(frame(b"close"))
-        assert await closing(stream) == 4008
-        assert trio.current_time() - began < 2
-
-
-@pytest.mark.requirement("ws.dead-peer")
-async def test_a_websocket_that_answers_no_ping_is_gone_and_one_that_does_stays(
-    served: Served, app: App
-) -> None:
-    async with dial(served.address) as silent, dial(served.address) as lively:
-        await upgraded(silent)
-        await upgraded(lively)
-        with trio.move_on_after(1):
-            while True:
-                await read_until(lively, b"\x89\x00")
-                await lively.send_all(frame(b"", 10))
-        received = await read_all(silent)
-        assert received.startswith(b"\x89\x00")
-        assert app.ended == 1
-        await lively.send_all(frame(b"abc"))
-        await read_until(lively, b"3")
-
-
-async def test_a_refused_websocket_gets_403(served: Served) -> None:
-    answer = await exchange(served.address, UPGRADE.replace(b"/ws", b"/refuse") + b"\r\n")
-    assert answer.startswith(b"HTTP/1.1 403")
 
 
 @pytest.fixture

@@ -1,0 +1,110 @@
+"""A raw ASGI application that behaves by path, and the bytes of a client that has no library."""
+
+import struct
+
+import trio
+
+from broker.config import Limits, Settings, Streams
+from gateways.listen import Bounds, Receive, Scope, Send
+from tests.support.network import Served
+from tests.support.peers import exchange, read_all, read_until
+
+UPGRADE = (
+    b"GET /ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: keep-alive, Upgrade\r\n"
+    b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n"
+)
+GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+GET_ONCE = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+SMALL = Settings(limits=Limits(frame_bytes=1000), streams=Streams(ping_s=0.1, dead_s=0.4))
+QUICK = Bounds(header_s=0.4, send_s=0.3, linger_s=0.3, orphan_s=0.5, grace_s=0.5)
+
+
+class App:
+    """Answers `ok`, echoes WebSocket messages, or misbehaves by path."""
+
+    def __init__(self) -> None:
+        self.started = 0
+        self.ended = 0
+        self.disconnects: list[int] = []
+        self.flooded = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.started += 1
+        try:
+            if scope["type"] == "websocket":
+                await self.websocket(scope, receive, send)
+            else:
+                await self.http(scope, receive, send)
+        finally:
+            self.ended += 1
+
+    async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if path == "/raise":
+            raise RuntimeError("a fault")
+        if path == "/cancelled":
+            with trio.CancelScope() as done:
+                done.cancel()
+                await send({"type": "http.response.start", "status": 200, "headers": []})
+        headers = [(b"content-length", b"2")] if path == "/" else []
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if path == "/raise-late":
+            raise RuntimeError("a fault")
+        while path == "/flood":
+            await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
+            self.flooded += 1
+        if path == "/hang":
+            await trio.sleep_forever()
+        if path == "/follow":
+            await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            return
+        await send({"type": "http.response.body", "body": b"ok", "more_body": False})
+
+    async def websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        if scope["path"] == "/refuse":
+            await send({"type": "websocket.close"})
+            return
+        await send({"type": "websocket.accept"})
+        while (message := await receive())["type"] == "websocket.receive":
+            if message["text"] == "close":
+                await send({"type": "websocket.close", "code": 4008, "reason": "slow"})
+                return
+            if message["text"] == "end":
+                return
+            await send({"type": "websocket.send", "text": f"{len(message['text'])}"})
+        self.disconnects.append(message["code"])
+        if scope["path"] == "/deaf":
+            await trio.sleep_forever()
+
+
+async def alive(served: Served) -> None:
+    """A plain request is answered: whatever was done before did not end the server."""
+    assert (await exchange(served.address, GET_ONCE)).endswith(b"\r\n\r\nok")
+
+
+def frame(data: bytes, opcode: int = 1, *, fin: bool = True, mask: bytes = b"\0\0\0\0") -> bytes:
+    """A client's WebSocket frame, masked with zeros so that its payload stands as it is."""
+    first = (0x80 if fin else 0) | opcode
+    if len(data) < 126:
+        return struct.pack("!BB", first, 0x80 | len(data)) + mask + data
+    return struct.pack("!BBH", first, 0x80 | 126, len(data)) + mask + data
+
+
+async def upgraded(stream: trio.SocketStream) -> bytes:
+    """Send the upgrade and give what came after the answer's headers."""
+    await stream.send_all(UPGRADE + b"\r\n")
+    answer = await read_until(stream, b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 101")
+    return answer.partition(b"\r\n\r\n")[2]
+
+
+async def closing(stream: trio.SocketStream) -> int:
+    """The code of the server's close frame; pings before it are passed over."""
+    received = await read_all(stream)
+    while received[:2] == b"\x89\x00":
+        received = received[2:]
+    assert received[:1] == b"\x88", received
+    return int.from_bytes(received[2:4], "big")

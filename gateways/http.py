@@ -323,6 +323,7 @@ class _WebSocket(WSStream):
     linger: Callable[[], None]
     _size = 0
     _deaf = False
+    _pings: trio.CancelScope | None = None
 
     async def handle(self, event: Event) -> None:
         if isinstance(event, Body | Data) and not self.closed:
@@ -332,6 +333,13 @@ class _WebSocket(WSStream):
                 await self._refuse_early()
                 return
         await super().handle(event)
+        if self.closed and self._pings is not None:
+            self._pings.cancel()
+
+    async def _send_pings(self) -> None:
+        """The library's task would sleep on after the end, up to ping_s, and hold up its connection's end."""
+        with trio.CancelScope() as self._pings:
+            await super()._send_pings()
 
     async def _refuse_early(self) -> None:
         """Bytes after the upgrade and before our answer: nobody may send these (RFC 6455, 4.1)."""

@@ -57,7 +57,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = False) -> int:
     """Serve until a signal says stop; returns the exit code. One clear line on stderr for what can't be used."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="turret: %(name)s: %(message)s")
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(name)s: %(message)s")
     logging.getLogger("turret").setLevel(logging.INFO)
     code = 0
     try:

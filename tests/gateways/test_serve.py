@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 import trio
+import trio_websocket
 
 from tests.support.process import served
 
@@ -113,9 +114,21 @@ async def test_tls_serves_both_ports(tmp_path: Path) -> None:
         trust = ssl.create_default_context(cafile=str(cert))
         async with httpx.AsyncClient(base_url=broker.http, verify=trust) as http:
             assert (await http.get("/readyz")).status_code == 200
-        import trio_websocket
 
         async with trio_websocket.open_websocket_url(broker.dealing, ssl_context=trust) as ws:
             with trio.fail_after(5):
                 hello = json.loads(await ws.get_message())
         assert hello["params"]["wire"] == broker.pk
+
+
+@pytest.mark.requirement("streams.sigterm")
+async def test_a_websocket_that_came_and_went_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    async with served(tmp_path / "data") as broker:
+        host, port = broker.http.removeprefix("http://").split(":")
+        async with await trio.open_tcp_stream(host, int(port)) as stream, trio.open_nursery() as nursery:
+            socket = await trio_websocket.wrap_client_stream(nursery, stream, host, "/ws")
+            with trio.fail_after(5):
+                await socket.get_message()
+                await socket.aclose()
+            nursery.cancel_scope.cancel()
+        assert await broker.stop(4.0) == 0

@@ -12,14 +12,14 @@ import msgspec
 from broker.wire.refusals import Refusal
 from gateways import jsonrpc
 from gateways.mcp.revisions import Fault
-from gateways.mcp.surface import Ask, Calling, Complete, Outcome, Surface
+from gateways.mcp.surface import Ask, Calling, Complete, Result, Surface
 
 MOST: Final = 100
 """Values of one answer, as the protocol has it."""
 _CODES: Final = frozenset({"code", "from_code", "to_code"})
 
 
-async def complete(surface: Surface, source: Complete, ask: Ask, ref: Any, argument: Any) -> Outcome:
+async def complete(surface: Surface, source: Complete, ask: Ask, ref: Any, argument: Any) -> Result:
     """Answer one completion/complete."""
     names = _arguments_of(surface, ref)
     if isinstance(names, Fault):

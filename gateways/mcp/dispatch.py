@@ -7,6 +7,7 @@
 
 import importlib.metadata
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,11 +15,14 @@ import msgspec
 from broker.wire import canonical
 from broker.wire.refusals import Refusal
 from gateways import jsonrpc, render
-from gateways.mcp import completion, subscriptions
-from gateways.mcp.listing import Pages
+from gateways.mcp import asking, completion, headers, subscriptions
+from gateways.mcp.catalogue import Catalogue
+from gateways.mcp.listing import portable
+from gateways.mcp.lists import Lists
 from gateways.mcp.revisions import (
     LEGACY,
     LOG_LEVEL_KEY,
+    LOG_LEVELS,
     METHODS,
     MODERN,
     SERVER_INFO_KEY,
@@ -26,15 +30,17 @@ from gateways.mcp.revisions import (
     Fault,
     row_of,
 )
-from gateways.mcp.surface import Ask, Missing, Outcome, Surface
+from gateways.mcp.sealed import Seal
+from gateways.mcp.sessions import Session
+from gateways.mcp.surface import Ask, Missing, Needs, Outcome, Result, Surface, ToolOffer
 
 SERVER_INFO: Final = {
     "name": "turret",
     "title": "Turret",
     "version": importlib.metadata.version("turret"),
 }
-LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 Params = dict[str, msgspec.Raw]
+Handler = Callable[[Ask, Params], Awaitable[Outcome]]
 
 
 def read_params(text: bytes) -> Params | Fault:
@@ -70,39 +76,61 @@ def value_of(raw: msgspec.Raw) -> Any:
 class Dispatch:
     """One face's methods. Made once; holds no state of any client."""
 
-    def __init__(self, surface: Surface) -> None:
+    def __init__(self, surface: Surface, seal: Seal | None = None, *, portable_names: bool = False) -> None:
+        """`seal` closes state that travels through clients. `portable_names`: list names without dots.
+
+        Raises ValueError for a tool whose `x-mcp-header` no client may take.
+        """
         self._surface = surface
-        self._aliases = {name.replace(".", "_"): name for name in surface.tools}
-        self._pages = {
-            "tools/list": Pages("tools", [offer.descriptor for offer in surface.tools.values()]),
-            "resources/list": Pages("resources", surface.resources),
-            "resources/templates/list": Pages("resourceTemplates", surface.templates),
-            "prompts/list": Pages("prompts", [offer.descriptor for offer in surface.prompts.values()]),
-        }
-        self._handlers: Mapping[str, Callable[[Ask, Params], Awaitable[Outcome]]] = {
+        self._seal = seal or Seal()
+        self._shown: Callable[[str], str] = portable if portable_names else str
+        self._catalogue_of: tuple[int, Catalogue] | None = None
+        self._handlers: Mapping[str, Handler] = {
             "ping": _ping,
             "server/discover": self._discover,
-            "tools/list": self._lister("tools/list"),
+            "tools/list": partial(self._list, "tools/list"),
             "tools/call": self._call_tool,
-            "resources/list": self._lister("resources/list"),
-            "resources/templates/list": self._lister("resources/templates/list"),
+            "resources/list": partial(self._list, "resources/list"),
+            "resources/templates/list": partial(self._list, "resources/templates/list"),
             "resources/read": self._read,
             **self._watching(),
             **self._completing(),
-            "prompts/list": self._lister("prompts/list"),
+            "prompts/list": partial(self._list, "prompts/list"),
             "prompts/get": self._get_prompt,
+            **({"logging/setLevel": _set_level} if surface.logs else {}),
         }
+        self._catalogue()
 
-    def waits(self, method: str, params: Params) -> bool:
-        """Whether the request may last, so that it streams, is watched and can be cancelled."""
+    @property
+    def lists(self) -> Lists | None:
+        """How changes of what is listed are told of."""
+        return self._surface.lists
+
+    def waits(self, method: str, params: Params, session: Session | None = None) -> bool:
+        """Whether the request may last, so that it streams, is watched and can be cancelled.
+
+        In a session it may also last because the client is asked for what is missing.
+        """
         if method in METHODS and METHODS[method].streams:
-            return self._surface.watch is not None
+            return method in self._handlers
         if method != "tools/call" or "name" not in params:
             return False
         offer = self._tool(value_of(params["name"]))
-        return offer is not None and offer.waits
+        if offer is None or offer.waits or not offer.asks:
+            return offer is not None and offer.waits
+        return session is not None and asking.takes_forms(session.capabilities) and _lacks(offer, params)
 
-    async def answer(self, ask: Ask, method: str, params: Params) -> Outcome:
+    def check_mirrored(self, head: headers.Headers, method: str, params: Params) -> Fault | None:
+        """2026-07-28: whether the headers that repeat a tool's arguments say what the arguments do."""
+        if method != "tools/call" or "name" not in params:
+            return None
+        name = value_of(params["name"])
+        wanted = self._catalogue().mirrors.get(name) if isinstance(name, str) else None
+        if not wanted:
+            return None
+        return headers.check_mirrors(head, wanted, value_of(params.get("arguments", msgspec.Raw(b"{}"))))
+
+    async def answer(self, ask: Ask, method: str, params: Params) -> Result:
         """The method's result in the form of the ask's revision, or a Fault. Raises nothing but Cancelled.
 
         Cancelling ends the wait for the answer; a command that the broker has already is carried out.
@@ -113,11 +141,20 @@ class Dispatch:
         handler = self._handlers.get(method)
         if handler is None:
             return Fault(jsonrpc.METHOD_NOT_FOUND, f"method not found: {method[:64]}")
+
+        async def work(ask: Ask) -> Outcome:
+            return await handler(ask, params)
+
         try:
-            outcome = await handler(ask, params)
+            outcome = (
+                await asking.carry_out(self._seal, ask, method, params, work)
+                if row.asks
+                else await handler(ask, params)
+            )
         except Exception as fault:
             number = render.incident(fault, f"mcp {method}")
             return Fault(jsonrpc.INTERNAL_ERROR, "internal error", {"incident": number})
+        assert not isinstance(outcome, Needs)  # only what asks needs anything
         if isinstance(outcome, Fault) or ask.revision != MODERN:
             return outcome
         outcome.setdefault("resultType", "complete")
@@ -126,7 +163,7 @@ class Dispatch:
             outcome["ttlMs"], outcome["cacheScope"] = row.hints.ttl_ms, row.hints.scope
         return outcome
 
-    def initialize(self, params: Params) -> Outcome:
+    def initialize(self, params: Params) -> Result:
         """The handshake's result: the client's revision where it is ours, else our newest of the era."""
         asked = value_of(params["protocolVersion"]) if "protocolVersion" in params else None
         if not isinstance(asked, str):
@@ -146,17 +183,24 @@ class Dispatch:
         declared = value_of(params["capabilities"]) if "capabilities" in params else {}
         return declared if isinstance(declared, dict) else {}
 
-    def _watching(self) -> dict[str, Callable[[Ask, Params], Awaitable[Outcome]]]:
-        """The methods of a surface whose resources can be watched."""
-        watch = self._surface.watch
-        if watch is None:
-            return {}
+    def _catalogue(self) -> Catalogue:
+        """What is offered now, as it is listed; made anew after it has changed."""
+        version = self._surface.lists.version if self._surface.lists is not None else 0
+        if self._catalogue_of is None or self._catalogue_of[0] != version:
+            self._catalogue_of = version, Catalogue.of(self._surface, self._shown)
+        return self._catalogue_of[1]
+
+    def _watching(self) -> dict[str, Handler]:
+        """The methods of a surface that has something to tell of: resources, or lists that change."""
+        surface = self._surface
+        watch = surface.watch
 
         async def listen(ask: Ask, params: Params) -> Outcome:
             wanted = value_of(params["notifications"]) if "notifications" in params else None
-            return await subscriptions.listen(watch, ask, wanted)
+            return await subscriptions.listen(watch, surface.lists, ask, wanted)
 
         async def subscribe(ask: Ask, params: Params) -> Outcome:
+            assert watch is not None  # else it is not among the methods
             uri = _uri(params)
             return uri if isinstance(uri, Fault) else await subscriptions.subscribe(watch, ask, uri)
 
@@ -164,13 +208,14 @@ class Dispatch:
             uri = _uri(params)
             return uri if isinstance(uri, Fault) else subscriptions.unsubscribe(ask, uri)
 
-        return {
-            "subscriptions/listen": listen,
-            "resources/subscribe": subscribe,
-            "resources/unsubscribe": unsubscribe,
-        }
+        found: dict[str, Handler] = {}
+        if watch is not None:
+            found.update({"resources/subscribe": subscribe, "resources/unsubscribe": unsubscribe})
+        if watch is not None or surface.lists is not None:
+            found["subscriptions/listen"] = listen
+        return found
 
-    def _completing(self) -> dict[str, Callable[[Ask, Params], Awaitable[Outcome]]]:
+    def _completing(self) -> dict[str, Handler]:
         source = self._surface.complete
         if source is None:
             return {}
@@ -185,13 +230,18 @@ class Dispatch:
 
     def _capabilities(self) -> dict[str, Any]:
         """Only what is served: nothing is declared that would then be refused."""
+        surface = self._surface
         declared: dict[str, Any] = {"tools": {}}
-        if self._surface.read is not None:
-            declared["resources"] = {"subscribe": True} if self._surface.watch is not None else {}
-        if self._surface.prompts:
+        if surface.read is not None:
+            declared["resources"] = {"subscribe": True} if surface.watch is not None else {}
+        if surface.prompts:
             declared["prompts"] = {}
-        if self._surface.complete is not None:
+        if surface.complete is not None:
             declared["completions"] = {}
+        if surface.logs:
+            declared["logging"] = {}
+        for kind in surface.lists.kinds if surface.lists is not None else ():
+            declared.setdefault(kind, {})["listChanged"] = True
         return declared
 
     async def _discover(self, ask: Ask, params: Params) -> Outcome:
@@ -201,21 +251,14 @@ class Dispatch:
             "instructions": self._surface.instructions,
         }
 
-    def _lister(self, method: str) -> Callable[[Ask, Params], Awaitable[Outcome]]:
-        pages = self._pages[method]
+    async def _list(self, method: str, ask: Ask, params: Params) -> Outcome:
+        cursor = value_of(params["cursor"]) if "cursor" in params else None
+        if cursor is not None and not isinstance(cursor, str):
+            return Fault(jsonrpc.INVALID_PARAMS, "cursor must be a string")
+        return self._catalogue().pages[method].page(cursor)
 
-        async def list_page(ask: Ask, params: Params) -> Outcome:
-            cursor = value_of(params["cursor"]) if "cursor" in params else None
-            if cursor is not None and not isinstance(cursor, str):
-                return Fault(jsonrpc.INVALID_PARAMS, "cursor must be a string")
-            return pages.page(cursor)
-
-        return list_page
-
-    def _tool(self, name: Any) -> Any:
-        if not isinstance(name, str):
-            return None
-        return self._surface.tools.get(name) or self._surface.tools.get(self._aliases.get(name, ""))
+    def _tool(self, name: Any) -> ToolOffer | None:
+        return self._catalogue().tools.get(name) if isinstance(name, str) else None
 
     async def _call_tool(self, ask: Ask, params: Params) -> Outcome:
         name = value_of(params["name"]) if "name" in params else None
@@ -229,8 +272,7 @@ class Dispatch:
             arguments = b"{}"
         if not arguments.startswith(b"{"):
             return Fault(jsonrpc.INVALID_PARAMS, "arguments must be an object")
-        outcome: Outcome = await offer.call(ask, arguments)
-        return outcome
+        return await offer.call(ask, arguments)
 
     async def _read(self, ask: Ask, params: Params) -> Outcome:
         uri = _uri(params)
@@ -239,7 +281,7 @@ class Dispatch:
         found = await self._surface.read(ask, uri) if self._surface.read is not None else Missing(uri)
         if isinstance(found, Missing):
             return subscriptions.missing(found.uri, ask.revision)
-        return found if isinstance(found, Fault) else {"contents": found}
+        return {"contents": found} if isinstance(found, list) else found
 
     async def _get_prompt(self, ask: Ask, params: Params) -> Outcome:
         name = value_of(params["name"]) if "name" in params else None
@@ -253,6 +295,22 @@ class Dispatch:
 
 async def _ping(ask: Ask, params: Params) -> Outcome:
     return {}
+
+
+async def _set_level(ask: Ask, params: Params) -> Outcome:
+    level = value_of(params["level"]) if "level" in params else None
+    if level not in LOG_LEVELS:
+        return Fault(jsonrpc.INVALID_PARAMS, f"level must be one of {', '.join(LOG_LEVELS)}")
+    if ask.session is None:
+        return Fault(jsonrpc.INVALID_REQUEST, "a level is kept in a session: initialize first")
+    ask.session.log_level = level
+    return {}
+
+
+def _lacks(offer: ToolOffer, params: Params) -> bool:
+    """Whether an argument is missing that the tool would ask for."""
+    arguments = canonical.members(bytes(params.get("arguments", b"{}")))
+    return not isinstance(arguments, Refusal) and not offer.asks <= arguments.keys()
 
 
 def _uri(params: Params) -> str | Fault:

@@ -10,6 +10,7 @@ MCP 2025-03-26 to 2026-07-28, Transports (Streamable HTTP).
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 import trio
 
@@ -24,6 +25,7 @@ from gateways.mcp.exchange import Answer, Http, Reply
 from gateways.mcp.faces import surfaces
 from gateways.mcp.headers import Headers
 from gateways.mcp.revisions import LEGACY, MODERN, Fault
+from gateways.mcp.sealed import Seal
 from gateways.mcp.sessions import Session, Sessions
 from gateways.mcp.surface import Surface
 
@@ -60,7 +62,11 @@ class McpApp:
         keep_alive_s: float,
     ) -> None:
         self._broker = broker
-        self._faces = {name: Dispatch(surface) for name, surface in faces.items()}
+        seal = Seal()
+        self._faces = {name: Dispatch(surface, seal) for name, surface in faces.items()}
+        self._portable = {
+            name: Dispatch(surface, seal, portable_names=True) for name, surface in faces.items()
+        }
         self._proxies = proxies
         self._keep_alive_s = keep_alive_s
         self._ending = trio.Event()
@@ -77,26 +83,28 @@ class McpApp:
         head = Headers(scope["headers"])
         accept = headers.read_accept(head.joined("accept"))
         http = Http(scope=scope, head=head, accept=accept, receive=receive, reply=Reply(send, accept))
-        dispatch = self._face(scope["path"])
+        dispatch = self._face(scope["path"], scope.get("query_string", b""))
         verb = scope["method"]
         if dispatch is None:
             answer: Answer | None = failed(404, f"nothing is served here; MCP is at {ROOT}")
         elif verb == "POST":
             answer = await self._post(dispatch, http)
         elif verb in ("GET", "DELETE") and not names_modern(head):
-            answer = await self._session_verb(http)
+            answer = await self._session_verb(dispatch, http)
         else:
             allow = b"POST" if names_modern(head) else b"POST, GET, DELETE"
             answer = failed(405, "send a JSON-RPC message by POST", extra=[(b"allow", allow)])
         if answer is not None:
             await http.reply.finish(answer)
 
-    def _face(self, path: str) -> Dispatch | None:
+    def _face(self, path: str, query: bytes) -> Dispatch | None:
+        """The face that a path names. `?names=portable` lists the same tools under names without dots."""
         path = path.removesuffix("/")
+        faces = self._portable if query and _portable(query) else self._faces
         if path == ROOT:
-            return self._faces.get("")
+            return faces.get("")
         name = path.removeprefix(f"{ROOT}/")
-        return self._faces.get(name) if name and name != path else None
+        return faces.get(name) if name and name != path else None
 
     async def _post(self, dispatch: Dispatch, http: Http) -> Answer | None:
         """The shared rungs. None: the exchange was ended already, or its client has left."""
@@ -129,7 +137,7 @@ class McpApp:
         )
         return await self._eras.answer(request)
 
-    async def _session_verb(self, http: Http) -> Answer | None:
+    async def _session_verb(self, dispatch: Dispatch, http: Http) -> Answer | None:
         """GET opens the session's stream (the newest wins); DELETE ends the session."""
         reads = http.scope["method"] == "GET"
         if reads and not http.accept.stream:
@@ -141,12 +149,12 @@ class McpApp:
         if isinstance(session, Answer):
             return session
         if reads:
-            await self._stream(session, http)
+            await self._stream(session, dispatch, http)
             return None
         self.sessions.close(session)
         return Answer(204, b"")
 
-    async def _stream(self, session: Session, http: Http) -> None:
+    async def _stream(self, session: Session, dispatch: Dispatch, http: Http) -> None:
         """The session's messages until the client leaves, another stream replaces it, or its time is up."""
         stream = session.open_stream()
         left = False
@@ -162,9 +170,13 @@ class McpApp:
 
                 nursery.cancel_scope.deadline = trio.current_time() + STREAM_S
                 nursery.start_soon(watch)
-                nursery.start_soon(subscriptions.pump, session, stream)
+                nursery.start_soon(subscriptions.pump, session, stream, dispatch.lists)
                 await exchange.relay(stream.receive, http.reply, self._keep_alive_s)
                 nursery.cancel_scope.cancel()
             stream.end()
         if not left:
             await http.reply.end()
+
+
+def _portable(query: bytes) -> bool:
+    return ("names", "portable") in parse_qsl(query.decode("latin-1"))

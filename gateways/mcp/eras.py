@@ -21,7 +21,9 @@ from gateways.mcp.headers import Headers
 from gateways.mcp.revisions import (
     BARE,
     CANCELLED,
+    CAPABILITIES_KEY,
     LEGACY,
+    LOG_LEVEL_KEY,
     METHODS,
     MODERN,
     SESSION_UNKNOWN,
@@ -74,6 +76,7 @@ class Eras:
             fault = gone  # `initialize` from a client of both eras: say so, whatever else it lacks
         fault = fault or headers.check_meta(request.meta if "_meta" in request.params else None)
         fault = fault or headers.check_agreement(head, request.meta, message.method, row, request.params)
+        fault = fault or request.dispatch.check_mirrored(head, message.method, request.params)
         if fault is not None:
             return wrong(message.id, fault, MODERN)
         if row is not None and row.streams and not request.http.accept.stream:
@@ -127,11 +130,14 @@ class Eras:
         return session
 
     def client_response(self, head: Headers, caller: Caller, message: jsonrpc.Response) -> Answer:
-        """An answer to a request of ours: taken in a session (we ask nothing yet), else a fault."""
+        """An answer to a request of ours: taken in its session, else a fault. One that comes late is dropped."""
         if names_modern(head):
             return failed(400, "this revision knows no responses from clients")
         session = self.session(head, caller, message.id)
-        return session if isinstance(session, Answer) else Answer(202, b"")
+        if isinstance(session, Answer):
+            return session
+        session.answered(message)
+        return Answer(202, b"")
 
     async def _do(self, request: Request, revision: str, session: Session | None) -> Answer | None:
         """Do the method: at once, or as work that may last."""
@@ -146,6 +152,8 @@ class Eras:
                 session=session,
                 notify=notify,
                 ending=self._ending,
+                capabilities=session.capabilities if session is not None else _declared(request.meta),
+                log_level=session.log_level if session is not None else request.meta.get(LOG_LEVEL_KEY),
             )
             outcome = await request.dispatch.answer(ask, message.method, request.params)
             if isinstance(outcome, Fault):
@@ -160,7 +168,7 @@ class Eras:
             cancelled = scope.cancelled_caught
             return wrong(message.id, Fault(CANCELLED, "cancelled"), revision) if cancelled else answer
 
-        if not request.dispatch.waits(message.method, request.params):
+        if not request.dispatch.waits(message.method, request.params, session):
             return await work(None)
         await exchange.run(
             cancellable,
@@ -169,6 +177,12 @@ class Eras:
             keep_alive_s=self._keep_alive_s,
         )
         return None
+
+
+def _declared(meta: dict[str, Any]) -> dict[str, Any]:
+    """The capabilities that a request carries itself: an object, as the rungs made sure; none in the other era."""
+    declared = meta.get(CAPABILITIES_KEY)
+    return declared if isinstance(declared, dict) else {}
 
 
 def _is_modern(request: Request) -> bool:

@@ -7,7 +7,8 @@ from typing import Final
 
 from broker.app import Broker
 from gateways.mcp import completion, prompts, resources, watching
-from gateways.mcp.surface import Surface, broker_tools
+from gateways.mcp.surface import Surface
+from gateways.mcp.tools import broker_tools
 
 INSTRUCTIONS: Final = (
     "Turret is a wire on which desks dial each other and deal in signed envelopes. To call: wire_info, "

@@ -10,7 +10,7 @@ Source: MCP 2026-07-28, Transports (standard request headers; value encoding); R
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +30,13 @@ VERSION: Final = "mcp-protocol-version"
 METHOD: Final = "mcp-method"
 NAME: Final = "mcp-name"
 SESSION: Final = "mcp-session-id"
+PARAM: Final = "mcp-param-"
+"""Begins the header that repeats an argument whose schema says so."""
+MIRRORED: Final = "x-mcp-header"
+"""The member of an argument's schema that names its header."""
 _ROUTING: Final = (VERSION, METHOD, NAME)
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_WHOLE: Final = re.compile(r"(-?[0-9]{1,20})(?:\.0+)?")
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 
 
@@ -138,6 +144,70 @@ def check_agreement(
     if meta[VERSION_KEY] != MODERN:
         return unsupported(meta[VERSION_KEY])
     return None
+
+
+class Mirror(msgspec.Struct, frozen=True):
+    """An argument that a header repeats: the header's name, and where the argument stands."""
+
+    header: str
+    path: tuple[str, ...]
+    type: str
+
+
+def mirrors(schema: Mapping[str, Any]) -> tuple[Mirror, ...]:
+    """The arguments of an input schema that headers repeat.
+
+    Raises ValueError for an annotation that clients must refuse a tool for: a name that is no token or stands
+    twice, or an argument that is no string, integer or boolean.
+    """
+    found = tuple(_mirrors(schema, ()))
+    names = [each.header for each in found]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two arguments share a header: {sorted(names)}")
+    return found
+
+
+def _mirrors(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Mirror]:
+    """Along `properties` alone: an annotation behind anything else can't be read off a request."""
+    for name, member in schema.get("properties", {}).items():
+        here = (*path, name)
+        if MIRRORED in member:
+            header, kind = member[MIRRORED], member.get("type")
+            if not _TOKEN.fullmatch(header) or kind not in ("string", "integer", "boolean"):
+                raise ValueError(f"{'.'.join(here)}: {MIRRORED} {header!r} can't be on a {kind}")
+            yield Mirror(PARAM + header.lower(), here, kind)
+        yield from _mirrors(member, here)
+
+
+def check_mirrors(headers: Headers, wanted: Iterable[Mirror], arguments: Any) -> Fault | None:
+    """Rung 5: each of these arguments and its header are both there and agree, or are both absent.
+
+    A header without its argument is refused too: somebody on the way may have routed by it.
+    """
+    for mirror in wanted:
+        value = arguments
+        for step in mirror.path:
+            value = value.get(step) if isinstance(value, dict) else None
+        header = headers.get(mirror.header)
+        if headers.doubled(mirror.header) or not _mirrors_value(mirror, value, header):
+            return _mismatch(mirror.header, f"argument {'.'.join(mirror.path)}")
+    return None
+
+
+def _mirrors_value(mirror: Mirror, value: Any, header: str | None) -> bool:
+    if value is None or isinstance(value, dict | list):  # what can't be written in a header is not in one
+        return header is None
+    text = None if header is None else decode(header)
+    if text is None:
+        return False
+    if isinstance(value, bool):
+        return text == ("true" if value else "false")
+    if isinstance(value, int | float):
+        whole = _WHOLE.fullmatch(text)
+        return (
+            whole is not None and int(whole[1]) == value if mirror.type == "integer" else text == str(value)
+        )
+    return bool(text == value)
 
 
 def _mismatch(header: str, member: str) -> Fault:

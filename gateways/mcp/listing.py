@@ -47,6 +47,11 @@ def describe(tool: Tool) -> dict[str, Any]:
     }
 
 
+def portable(name: str) -> str:
+    """A tool's name for clients that refuse dots."""
+    return name.replace(".", "_")
+
+
 def flatten(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with each `$ref` replaced by what it names. Raises ValueError where that is not possible."""
     defs = schema.get("$defs", {})

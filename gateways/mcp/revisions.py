@@ -29,6 +29,8 @@ SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 
 HEADER_MISMATCH: Final = -32020
+CAPABILITY_MISSING: Final = -32021
+"""The client did not declare what its request needs; data.requiredCapabilities says what."""
 UNSUPPORTED_REVISION: Final = -32022
 RESOURCE_MISSING: Final = -32002
 """The handshake era's; 2026-07-28 forbids it and says -32602 with data.uri."""
@@ -42,10 +44,15 @@ STATUS: Final[dict[int, int]] = {
     jsonrpc.INVALID_REQUEST: 400,
     jsonrpc.INVALID_PARAMS: 400,
     HEADER_MISMATCH: 400,
+    CAPABILITY_MISSING: 400,
     UNSUPPORTED_REVISION: 400,
     jsonrpc.METHOD_NOT_FOUND: 404,
 }
 """2026-07-28: the HTTP status of an error's code; what is not here travels with 200."""
+
+
+LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""RFC 5424, from the least to the most severe."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -73,12 +80,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One method. `named_by`: the param that Mcp-Name repeats. `hints`: the result may be cached.
 
     `streams`: its answer is an event stream and never JSON, so that the client must accept one.
+    `asks`: what answers it may need more from the client first (Needs).
     """
 
     revisions: tuple[str, ...] = SUPPORTED
     named_by: str | None = None
     hints: Hints | None = None
     streams: bool = False
+    asks: bool = False
 
 
 METHODS: Final[dict[str, Row]] = {
@@ -86,15 +95,16 @@ METHODS: Final[dict[str, Row]] = {
     "ping": Row(revisions=LEGACY),
     "server/discover": Row(revisions=(MODERN,), hints=LISTS),
     "tools/list": Row(hints=LISTS),
-    "tools/call": Row(named_by="name"),
+    "tools/call": Row(named_by="name", asks=True),
     "resources/list": Row(hints=LISTS),
     "resources/templates/list": Row(hints=LISTS),
-    "resources/read": Row(named_by="uri", hints=READS),
+    "resources/read": Row(named_by="uri", hints=READS, asks=True),
     "resources/subscribe": Row(revisions=LEGACY),
     "resources/unsubscribe": Row(revisions=LEGACY),
     "subscriptions/listen": Row(revisions=(MODERN,), streams=True),
     "prompts/list": Row(hints=LISTS),
-    "prompts/get": Row(named_by="name"),
+    "prompts/get": Row(named_by="name", asks=True),
+    "logging/setLevel": Row(revisions=LEGACY),
     "completion/complete": Row(),
 }
 

@@ -54,6 +54,14 @@ class Stream:
         return await self._out.receive()
 
 
+class Asking:
+    """A request of ours that the client has not answered yet."""
+
+    def __init__(self) -> None:
+        self.answered = trio.Event()
+        self.response: jsonrpc.Response | None = None
+
+
 class Session:
     """One handshake. `principal` is the key that the caller proved, or None."""
 
@@ -67,7 +75,11 @@ class Session:
         """By uri: how its changes are opened, as whoever subscribed may see them."""
         self.subscribed = trio.Event()
         """Set, and replaced by a new one, when `subscriptions` changes."""
+        self.log_level = "info"
+        """The least severe level that the client wants to hear of (logging/setLevel)."""
         self.touched = 0.0
+        self._asked = 0
+        self._asking: dict[int, Asking] = {}
         self._under_way: dict[tuple[type, jsonrpc.Id], list[trio.CancelScope]] = {}
         self._uses = 0
 
@@ -104,6 +116,33 @@ class Session:
         scopes = self._under_way.get((type(id), id), []) if type(id) in (int, str) else []
         if len(scopes) == 1:
             scopes[0].cancel()
+
+    async def request(
+        self, send: Callable[[bytes], Awaitable[None]], method: str, params: dict[str, Any]
+    ) -> jsonrpc.Response:
+        """Ask the client something on a stream of its own, and wait for its answer, which comes by a POST.
+
+        Cancelling gives up: an answer that still comes is dropped.
+        """
+        self._asked += 1
+        id, asking = self._asked, Asking()
+        self._asking[id] = asking
+        try:
+            await send(jsonrpc.request(id, method, params))
+            await asking.answered.wait()
+        finally:
+            del self._asking[id]
+        assert asking.response is not None  # it was set before the event
+        return asking.response
+
+    def answered(self, response: jsonrpc.Response) -> bool:
+        """Take the client's answer to a request of ours; False where nobody waits for it (any more)."""
+        asking = self._asking.get(response.id) if type(response.id) is int else None
+        if asking is None or asking.response is not None:
+            return False
+        asking.response = response
+        asking.answered.set()
+        return True
 
     def open_stream(self) -> Stream:
         """A new GET stream; the one before it ends (its connection may have died unseen behind a proxy)."""

@@ -1,4 +1,4 @@
-"""Updates of resources to clients: subscriptions/listen (2026-07-28), resources/subscribe and the GET stream.
+"""Updates to clients: subscriptions/listen (2026-07-28), resources/subscribe and the GET stream.
 
 1. An update says which resource to read again, and nothing of what is in it.
 2. A listen is answered at its end; until then its stream carries its own updates, each with the listen's id.
@@ -7,7 +7,7 @@
 Source: MCP 2026-07-28, Subscriptions; MCP 2025-11-25, Resources (Subscriptions).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
@@ -17,19 +17,23 @@ import trio
 
 from broker.wire.refusals import Refusal
 from gateways import jsonrpc, render
+from gateways.mcp.lists import FLAG, METHOD, Lists
 from gateways.mcp.revisions import MODERN, RESOURCE_MISSING, SUBSCRIPTION_KEY, Fault
 from gateways.mcp.sessions import MOST_SUBSCRIPTIONS, Session, Stream
-from gateways.mcp.surface import Ask, Missing, Outcome, Updates, Watch
+from gateways.mcp.surface import Ask, Missing, Result, Updates, Watch
 
 LISTEN_S: Final = 3600.0
 """Seconds after which a listen ends by itself, gracefully; the client opens another."""
 UPDATED: Final = "notifications/resources/updated"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
-Told = Callable[[str], Awaitable[None]]
+Told = Callable[[str, dict[str, Any]], Awaitable[None]]
+"""Puts a notification on a stream: its method and params."""
+Source = tuple[str, dict[str, Any], Updates]
+"""What may change, and the notification that says so."""
 
 
-async def listen(watch: Watch, ask: Ask, wanted: Any) -> Outcome:
+async def listen(watch: Watch | None, lists: Lists | None, ask: Ask, wanted: Any) -> Result:
     """Serve one listen until its client leaves, its rights or its time end, or the process stops.
 
     What can't be watched is left out of the acknowledgement; when that is everything, the first reason answers.
@@ -39,23 +43,32 @@ async def listen(watch: Watch, ask: Ask, wanted: Any) -> Outcome:
         return uris
     mark = {SUBSCRIPTION_KEY: ask.id}
 
-    async def told(uri: str) -> None:
-        await _notify(ask, UPDATED, {"uri": uri, "_meta": mark})
+    async def told(method: str, params: dict[str, Any]) -> None:
+        assert ask.notify is not None  # the rungs refuse a listen that takes no stream (406)
+        await ask.notify(jsonrpc.notification(method, {**params, "_meta": mark}))
 
     async with AsyncExitStack() as stack:
-        sources: dict[str, Updates] = {}
+        sources: list[Source] = []
         reasons: list[Fault] = []
         for uri in uris or ():
-            source = await watch(ask, uri)
+            source = await watch(ask, uri) if watch is not None else Missing(uri)
             if isinstance(source, Missing | Refusal):
                 reasons.append(_why_not(source, ask.revision))
             else:
-                sources[uri] = source
-                await stack.enter_async_context(source)
+                sources.append((UPDATED, {"uri": uri}, source))
         if reasons and not sources:
             return reasons[0]
-        honoured = {} if uris is None else {"resourceSubscriptions": list(sources)}
-        await _notify(ask, ACKNOWLEDGED, {"notifications": honoured, "_meta": mark})
+        honoured: dict[str, Any] = {}
+        if uris is not None:
+            honoured["resourceSubscriptions"] = [params["uri"] for _, params, _ in sources]
+        for kind in lists.kinds if lists is not None else ():
+            if wanted.get(FLAG[kind]):
+                assert lists is not None  # it has kinds
+                honoured[FLAG[kind]] = True
+                sources.append((METHOD[kind], {}, lists.watch(kind)))
+        for _, _, source in sources:
+            await stack.enter_async_context(source)
+        await told(ACKNOWLEDGED, {"notifications": honoured})
         async with trio.open_nursery() as nursery:
             nursery.cancel_scope.deadline = trio.current_time() + LISTEN_S
             nursery.start_soon(_end_with, ask.ending, nursery.cancel_scope)
@@ -67,7 +80,7 @@ async def listen(watch: Watch, ask: Ask, wanted: Any) -> Outcome:
     return {"_meta": mark}
 
 
-async def subscribe(watch: Watch, ask: Ask, uri: str) -> Outcome:
+async def subscribe(watch: Watch, ask: Ask, uri: str) -> Result:
     """Have the session's stream tell of a resource's changes, from now on and on later streams."""
     if ask.session is None:
         return Fault(jsonrpc.INVALID_REQUEST, "a subscription needs a session: initialize first")
@@ -82,7 +95,7 @@ async def subscribe(watch: Watch, ask: Ask, uri: str) -> Outcome:
     return {}
 
 
-def unsubscribe(ask: Ask, uri: str) -> Outcome:
+def unsubscribe(ask: Ask, uri: str) -> Result:
     """No more of it; what was not subscribed is no fault."""
     if ask.session is None:
         return Fault(jsonrpc.INVALID_REQUEST, "a subscription needs a session: initialize first")
@@ -90,28 +103,29 @@ def unsubscribe(ask: Ask, uri: str) -> Outcome:
     return {}
 
 
-async def tell(sources: dict[str, Updates], told: Told) -> None:
+async def tell(sources: Iterable[Source], told: Told) -> None:
     """Tell of every change, until all of these (entered) sources have ended."""
 
-    async def one(uri: str, source: Updates) -> None:
+    async def one(method: str, params: dict[str, Any], source: Updates) -> None:
         while await source.changed():
-            await told(uri)
+            await told(method, params)
 
     async with trio.open_nursery() as nursery:
-        for uri, source in sources.items():
-            nursery.start_soon(one, uri, source)
+        for each in sources:
+            nursery.start_soon(one, *each)
 
 
-async def pump(session: Session, stream: Stream) -> None:
+async def pump(session: Session, stream: Stream, lists: Lists | None = None) -> None:
     """Put a session's updates on its stream, for what it is subscribed to at each moment. Ends when cancelled.
 
     What was subscribed before the stream was there is told of once at its start: something may have been missed.
+    Of `lists` every session hears.
     """
     running: dict[str, trio.CancelScope] = {}
     known = set(session.subscriptions)
 
-    async def told(uri: str) -> None:
-        stream.push(jsonrpc.notification(UPDATED, {"uri": uri}))
+    async def told(method: str, params: dict[str, Any]) -> None:
+        stream.push(jsonrpc.notification(method, params))
 
     async def follow(uri: str, opener: Callable[[], Awaitable[object]], scope: trio.CancelScope) -> None:
         with scope:
@@ -121,6 +135,8 @@ async def pump(session: Session, stream: Stream) -> None:
             session.unsubscribe(uri)
 
     async with trio.open_nursery() as nursery:
+        if lists is not None:
+            nursery.start_soon(_follow_lists, lists, told)
         while True:
             for uri in [each for each in running if each not in session.subscriptions]:
                 running.pop(uri).cancel()
@@ -137,15 +153,18 @@ async def _follow(opener: Callable[[], Awaitable[object]], uri: str, told: Told,
         if isinstance(source, Updates):
             async with source:
                 if missed:
-                    await told(uri)
-                await tell({uri: source}, told)
+                    await told(UPDATED, {"uri": uri})
+                await tell([(UPDATED, {"uri": uri}, source)], told)
     except* Exception as faults:
         render.incident(faults, "mcp subscription")
 
 
-async def _notify(ask: Ask, method: str, params: dict[str, Any]) -> None:
-    assert ask.notify is not None  # the rungs refuse a listen that takes no stream (406)
-    await ask.notify(jsonrpc.notification(method, params))
+async def _follow_lists(lists: Lists, told: Told) -> None:
+    async with AsyncExitStack() as stack:
+        sources: list[Source] = [(METHOD[kind], {}, lists.watch(kind)) for kind in lists.kinds]
+        for _, _, source in sources:
+            await stack.enter_async_context(source)
+        await tell(sources, told)
 
 
 async def _end_with(event: trio.Event, scope: trio.CancelScope) -> None:
@@ -157,9 +176,8 @@ def _uris(wanted: Any) -> list[str] | Fault | None:
     """The resources that a listen names, each once; None when it names no list of them."""
     if not isinstance(wanted, dict):
         return Fault(jsonrpc.INVALID_PARAMS, "notifications must be an object")
-    flags = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
-    if not all(isinstance(wanted.get(name, False), bool) for name in flags):
-        return Fault(jsonrpc.INVALID_PARAMS, f"{', '.join(flags)} must be booleans")
+    if not all(isinstance(wanted.get(name, False), bool) for name in FLAG.values()):
+        return Fault(jsonrpc.INVALID_PARAMS, f"{', '.join(FLAG.values())} must be booleans")
     if "resourceSubscriptions" not in wanted:
         return None
     uris = wanted["resourceSubscriptions"]

@@ -1,7 +1,8 @@
 """What one face offers: tools, resources and prompts, as values that dispatch knows how to serve.
 
 1. The broker's registry fills a surface; a test may build its own. Dispatch knows surfaces alone.
-2. A tool answers with a result in MCP's form, or with a Fault; the broker's refusals are results.
+2. What is offered answers with a result in MCP's form, with a Fault, or with what it still Needs; the broker's
+   refusals are results.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,9 +14,9 @@ import trio
 
 from broker.app import Caller, Tool
 from broker.wire.refusals import Refusal
-from gateways import jsonrpc, render
-from gateways.mcp import listing, results
-from gateways.mcp.revisions import Fault
+from gateways import jsonrpc
+from gateways.mcp.lists import Lists
+from gateways.mcp.revisions import LOG_LEVELS, Fault
 from gateways.mcp.sessions import Session
 
 
@@ -48,6 +49,14 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     session: Session | None = None
     notify: Callable[[bytes], Awaitable[None]] | None = None
     ending: trio.Event = msgspec.field(default_factory=trio.Event)
+    capabilities: Mapping[str, Any] = {}
+    """What the client says it can do: in the handshake, or with the request."""
+    answers: Mapping[str, Any] = {}
+    """The client's answers to what was needed, by the key of the question; their form is checked."""
+    state: str | None = None
+    """What came with the question, as it was given."""
+    log_level: str | None = None
+    """The least severe level that the client wants to be told of; None: nothing."""
 
     @property
     def progress_token(self) -> str | int | None:
@@ -69,13 +78,41 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
             params["total"] = total
         await self.notify(jsonrpc.notification("notifications/progress", params))
 
+    async def log(self, level: str, data: Any, logger: str = "turret") -> None:
+        """Tell the client what happens, where it wants to hear of that level. `data`: anything for JSON, no secret."""
+        wanted = self.log_level is not None and LOG_LEVELS.index(level) >= LOG_LEVELS.index(self.log_level)
+        if self.notify is None or not wanted:
+            await trio.lowlevel.checkpoint()
+            return
+        params = {"level": level, "logger": logger, "data": data}
+        await self.notify(jsonrpc.notification("notifications/message", params))
 
-Outcome = dict[str, Any] | Fault
+
+class Question(msgspec.Struct, frozen=True):
+    """What only the client can tell: elicitation/create, sampling/createMessage or roots/list."""
+
+    method: str
+    params: dict[str, Any] = {}
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """In place of a result: questions that the client must answer first, by keys of ours.
+
+    The same work is then done again, with `answers` and with `state` as it is here. State comes back for the
+    same caller and the same request alone, and for a short time; the client can read it and can't change it.
+    """
+
+    questions: Mapping[str, Question]
+    state: str | None = None
+
+
+Result = dict[str, Any] | Fault
+Outcome = Result | Needs
 
 
 @runtime_checkable
 class Updates(Protocol):
-    """Changes of one resource; an async context manager."""
+    """Changes of one thing; an async context manager."""
 
     async def __aenter__(self) -> object: ...
 
@@ -84,16 +121,20 @@ class Updates(Protocol):
     ) -> None: ...
 
     async def changed(self) -> bool:
-        """Wait until the resource has changed; False when there is nothing more to wait for."""
+        """Wait until it has changed; False when there is nothing more to wait for."""
         ...
 
 
 class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool. `waits`: a call may last; it can then stream, be cancelled, and end with its client."""
+    """One tool. `waits`: a call may last; it can then stream, be cancelled, and end with its client.
+
+    `asks`: the arguments that it asks the client for where they are missing.
+    """
 
     descriptor: dict[str, Any]
     call: Callable[[Ask, bytes], Awaitable[Outcome]]
     waits: bool = False
+    asks: frozenset[str] = frozenset()
 
 
 class PromptOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,47 +159,18 @@ Complete = Callable[[Ask, str, str], Awaitable[list[str]]]
 
 
 class Surface(msgspec.Struct, frozen=True, kw_only=True):
-    """What one face offers."""
+    """What one face offers. `lists`: how changes of what is offered are told; None: nothing changes.
+
+    `logs`: whether what is offered calls Ask.log.
+    """
 
     tools: Mapping[str, ToolOffer]
     prompts: Mapping[str, PromptOffer] = {}
     resources: list[dict[str, Any]] = []
     templates: list[dict[str, Any]] = []
-    read: Callable[[Ask, str], Awaitable[list[dict[str, Any]] | Missing | Fault]] | None = None
+    read: Callable[[Ask, str], Awaitable[list[dict[str, Any]] | Missing | Fault | Needs]] | None = None
     watch: Watch | None = None
     complete: Complete | None = None
+    lists: Lists | None = None
+    logs: bool = False
     instructions: str = ""
-
-
-def broker_tools(broker: Calling, face: str | None) -> dict[str, ToolOffer]:
-    """The registry's tools of one face (None: all but the operators'), in the registry's order."""
-    return {
-        tool.name: _offer(broker, tool)
-        for tool in broker.tools.values()
-        if (tool.face == face if face is not None else tool.face != "operator")
-    }
-
-
-def _offer(broker: Calling, tool: Tool) -> ToolOffer:
-    descriptor = listing.describe(tool)
-    waits = "wait_ms" in descriptor["inputSchema"]["properties"]
-    return ToolOffer(descriptor=descriptor, call=_caller_of(broker, tool), waits=waits)
-
-
-def _caller_of(broker: Calling, tool: Tool) -> Callable[[Ask, bytes], Awaitable[Outcome]]:
-    async def call(ask: Ask, arguments: bytes) -> Outcome:
-        told = 0
-
-        async def tell(event: bytes) -> None:
-            """One ring as it comes: pure data, marked, so that a model can't take it for our words."""
-            nonlocal told
-            told += 1
-            await ask.progress(told, results.untrusted(event).decode())
-
-        streams = tool.streams and ask.notify is not None and ask.progress_token is not None
-        outcome = await broker.call(ask.caller, tool.name, arguments, progress=tell if streams else None)
-        if isinstance(outcome, Refusal):
-            return render.tool_result(outcome)
-        return results.tool_result(tool.name, outcome)
-
-    return call

@@ -2,7 +2,8 @@
 
 1. A watcher reads its owner's stream by position, as every other reader does; nobody is woken by who wrote.
 2. A wake-up says "read it again" and nothing else: what was written never travels in it.
-3. Only who proved the key that owns the stream may watch it; watching counts for presence.
+3. Rings are for who proved the key that owns the stream, a conversation for who may read it. Only watching a
+   stream of one's own counts for presence.
 """
 
 import re
@@ -59,23 +60,38 @@ def watcher(broker: Broker) -> Watch:
 
     async def watch(ask: Ask, uri: str) -> Updates | Missing | Refusal:
         if found := _RINGS.fullmatch(uri):
-            code: str | None = found[1]
-            concerns: Callable[[Delivery], bool] = _is_ring
-        elif found := _CONV.fullmatch(uri):
-            code, concerns = None, _about(found[1])
-            refusal = await _may_watch(broker, ask, found[1])
-            if refusal is not None:
-                return Missing(uri) if refusal.code in _MISSING else refusal
-        else:
-            return Missing(uri)
-        if ask.caller.pk is None:
-            return refuse("unauthenticated", "watching needs a proof of the key that owns the stream")
-        reader = await broker.follow(ask.caller, code=code)
-        if isinstance(reader, Refusal):
-            return Missing(uri) if reader.code in _MISSING else reader
-        return StreamUpdates(reader, concerns)
+            return _or_missing(uri, await _own_stream(broker, ask, found[1], _is_ring))
+        if found := _CONV.fullmatch(uri):
+            return _or_missing(uri, await _conversation(broker, ask, found[1]))
+        return Missing(uri)
 
     return watch
+
+
+def _or_missing(uri: str, source: Updates | Refusal) -> Updates | Missing | Refusal:
+    return Missing(uri) if isinstance(source, Refusal) and source.code in _MISSING else source
+
+
+async def _own_stream(
+    broker: Broker, ask: Ask, code: str | None, concerns: Callable[[Delivery], bool]
+) -> Updates | Refusal:
+    if ask.caller.pk is None:
+        return refuse("unauthenticated", "watching needs a proof of the key that owns the stream")
+    reader = await broker.follow(ask.caller, code=code)
+    return reader if isinstance(reader, Refusal) else StreamUpdates(reader, concerns)
+
+
+async def _conversation(broker: Broker, ask: Ask, conv: str) -> Updates | Refusal:
+    """A party hears of it on its own stream; whoever else may read it, beside the streams.
+
+    Where transcripts are for the parties alone, nobody else gets so far: they see unknown_conv.
+    """
+    page = await broker.call(ask.caller, "read_conv", msgspec.json.encode({"conv": conv, "limit": 1}))
+    if isinstance(page, Refusal):
+        return page
+    if ask.caller.pk in (page.parties.caller.pk, page.parties.called.pk):
+        return await _own_stream(broker, ask, None, _about(conv))
+    return await broker.watch_conv(ask.caller, conv)
 
 
 def _is_ring(delivery: Delivery) -> bool:
@@ -87,14 +103,3 @@ def _about(conv: str) -> Callable[[Delivery], bool]:
         return msgspec.json.decode(delivery.params, type=_Conv).conv == conv
 
     return concerns
-
-
-async def _may_watch(broker: Broker, ask: Ask, conv: str) -> Refusal | None:
-    """A conversation is watched on a party's own stream, so that only a party can."""
-    page = await broker.call(ask.caller, "read_conv", msgspec.json.encode({"conv": conv, "limit": 1}))
-    if isinstance(page, Refusal):
-        return page
-    parties = (page.parties.caller.pk, page.parties.called.pk)
-    if ask.caller.pk is not None and ask.caller.pk not in parties:
-        return refuse("not_a_party", "a conversation is watched by its parties")
-    return None

@@ -65,5 +65,20 @@ REQUIREMENTS: dict[str, str] = {
     "mcp.resource-missing": "a missing resource is -32002 in the handshake era, -32602 with data.uri in 2026-07-28",
     "mcp.prompts": "three prompts teach the job and take nothing but strictly formed arguments",
     "mcp.completion": "completion suggests codes of desks that are online, and to a party its own conversations",
+    "mcp.input-required": "2026-07-28: what only the client can tell is asked in the result and taken from the next "
+    "request; what is malformed is refused, what is missing asked again, what was not asked ignored",
+    "mcp.request-state": "state that goes through a client comes back unchanged, from the same principal, for the "
+    "same request, within a quarter of an hour; else -32602",
+    "mcp.capability-missing": "nothing is asked that the client did not declare; what can't go on without is -32021",
+    "mcp.server-requests": "handshake era: questions are requests on the call's own stream, answered by a POST in the "
+    "same session, each once, within a quarter of an hour",
+    "mcp.asks-missing": "a tool that only reads asks for a code, an id or a number that it lacks, where the client can "
+    "be asked; otherwise it is refused as ever",
+    "mcp.list-changed": "lists that may change are declared to, announced to who asked, and listed as they are now",
+    "mcp.names": "dotted names are called with underscores too, and listed so with ?names=portable",
+    "mcp.mirrored-arguments": "2026-07-28: an argument whose schema names a header, and that header, are both there "
+    "and agree, or both absent; else -32020",
+    "mcp.logging": "log messages go out on the request's own stream from the level that the request, or its session, "
+    "names",
     "mcp.official-client": "the official Python client does a whole call in its legacy, auto and pinned modes",
 }

@@ -94,6 +94,16 @@ class Exchange:
             while text not in self.body:
                 await self._said.wait()
 
+    async def wait_requests(self, count: int) -> list[Any]:
+        """Until the stream holds that many requests of the server; all of them so far."""
+        async with self._said:
+            while True:
+                messages = [json.loads(each.data) for each in Decoder().feed(self.body)]
+                found = [each for each in messages if "method" in each and "id" in each]
+                if len(found) >= count:
+                    return found
+                await self._said.wait()
+
     def response(self) -> Response:
         return Response(self.status, self.headers, self.body)
 
@@ -104,6 +114,8 @@ class Door:
     def __init__(self, app: McpApp, broker: Any) -> None:
         self.app = app
         self.broker = broker
+        self.query = b""
+        """The query string of every request."""
 
     async def ask(
         self, method: str = "POST", path: str = "/mcp", body: Any = b"", **headers: str
@@ -144,7 +156,7 @@ class Door:
             "type": "http",
             "method": method,
             "path": path,
-            "query_string": b"",
+            "query_string": self.query,
             "headers": raw,
             "client": ("127.0.0.1", 50000),
             "server": ("127.0.0.1", 80),
@@ -160,11 +172,13 @@ class Door:
         """A request that names neither session nor revision."""
         return await self.ask(path=path, body=request(method, id, **params))
 
-    async def session(self, revision: str = "2025-11-25", **headers: str) -> "SessionDoor":
+    async def session(
+        self, revision: str = "2025-11-25", capabilities: Mapping[str, Any] | None = None, **headers: str
+    ) -> "SessionDoor":
         """A handshake done."""
         params = {
             "protocolVersion": revision,
-            "capabilities": {},
+            "capabilities": capabilities or {},
             "clientInfo": {"name": "t", "version": "1"},
         }
         answer = await self.ask(body=request("initialize", **params), **headers)
@@ -180,6 +194,10 @@ class SessionDoor:
         self.door = door
         self.id = id
         self.revision = revision
+
+    async def respond(self, id: Any, **outcome: Any) -> Response:
+        """Answer a request of the server: result=… or error=…."""
+        return await self.door.ask(body={"jsonrpc": "2.0", "id": id, **outcome}, **self.headers)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -7,17 +7,22 @@ import msgspec
 import pytest
 from mcp.shared.inbound import encode_header_value
 
+from gateways.mcp.endpoint import mcp_app
 from gateways.mcp.headers import (
     Accept,
     Headers,
     check_agreement,
     check_meta,
+    check_mirrors,
     decode,
     doubled_header,
     is_json,
+    mirrors,
     read_accept,
 )
 from gateways.mcp.revisions import CAPABILITIES_KEY, METHODS, MODERN, VERSION_KEY, Fault
+from gateways.mcp.surface import Ask, Outcome, Surface
+from tests.gateways.mcp.harness import Door, fake_broker, modern, offer, text
 
 META = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
 GOOD = [(b"mcp-protocol-version", MODERN.encode()), (b"mcp-method", b"tools/call"), (b"mcp-name", b"echo")]
@@ -138,3 +143,112 @@ def test_a_routing_header_that_stands_twice_is_refused_even_when_both_agree(name
 
 def test_other_headers_may_stand_twice() -> None:
     assert doubled_header(Headers([*GOOD, (b"accept", b"a"), (b"accept", b"b")])) is None
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "topic": {"type": "string", "x-mcp-header": "Topic"},
+        "size": {"type": "integer", "x-mcp-header": "Size"},
+        "firm": {"type": "boolean", "x-mcp-header": "Firm"},
+        "leg": {"type": "object", "properties": {"side": {"type": "string", "x-mcp-header": "Leg-Side"}}},
+        "plain": {"type": "string"},
+    },
+}
+
+
+def mirrored(arguments: Any, *given: tuple[str, str]) -> bool:
+    headers = Headers([(name.encode(), value.encode("latin-1")) for name, value in given])
+    fault = check_mirrors(headers, mirrors(SCHEMA), arguments)
+    assert fault is None or fault.code == -32020
+    return fault is None
+
+
+@pytest.mark.requirement("mcp.mirrored-arguments")
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        ({}, []),
+        ({"plain": "x"}, [("Mcp-Param-Plain", "y"), ("Mcp-Param-Unknown", "z")]),
+        ({"topic": "fx"}, [("MCP-PARAM-TOPIC", " fx ")]),
+        ({"topic": None, "leg": None}, []),
+        ({"topic": "Hello, 世界"}, [("Mcp-Param-Topic", "=?base64?SGVsbG8sIOS4lueVjA==?=")]),
+        ({"topic": "=?base64?x"}, [("Mcp-Param-Topic", "=?base64?x")]),
+        ({"topic": ""}, [("Mcp-Param-Topic", "")]),
+        ({"size": 42}, [("Mcp-Param-Size", "42.0")]),
+        ({"size": 42.0}, [("Mcp-Param-Size", "42")]),
+        ({"size": -7}, [("Mcp-Param-Size", "-7")]),
+        ({"firm": True}, [("Mcp-Param-Firm", "true")]),
+        ({"firm": False}, [("Mcp-Param-Firm", "false")]),
+        ({"leg": {"side": "buy"}}, [("Mcp-Param-Leg-Side", "buy")]),
+        ({"topic": ["fx"]}, []),
+    ],
+)
+def test_an_argument_and_its_header_agree(arguments: Any, given: list[tuple[str, str]]) -> None:
+    assert mirrored(arguments, *given)
+
+
+@pytest.mark.requirement("mcp.mirrored-arguments")
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        ({"topic": "fx"}, []),
+        ({}, [("Mcp-Param-Topic", "fx")]),
+        ({"topic": None}, [("Mcp-Param-Topic", "null")]),
+        ({"topic": "fx"}, [("Mcp-Param-Topic", "FX")]),
+        ({"topic": "fx"}, [("Mcp-Param-Topic", "fx"), ("mcp-param-topic", "fx")]),
+        ({"topic": "Hello"}, [("Mcp-Param-Topic", "=?base64?SGVsbG8?=")]),
+        ({"topic": "Hello"}, [("Mcp-Param-Topic", "=?base64?SGVs!!!bG8=?=")]),
+        ({"topic": "ü"}, [("Mcp-Param-Topic", "\xc3\xbc")]),
+        ({"size": 42}, [("Mcp-Param-Size", "4.2e1")]),
+        ({"size": 42}, [("Mcp-Param-Size", "42.5")]),
+        ({"size": 1}, [("Mcp-Param-Size", "true")]),
+        ({"firm": True}, [("Mcp-Param-Firm", "True")]),
+        ({"firm": True}, [("Mcp-Param-Firm", "1")]),
+        ({"leg": {"side": "buy"}}, []),
+        ({"leg": "buy"}, [("Mcp-Param-Leg-Side", "buy")]),
+        ({"topic": ["fx"]}, [("Mcp-Param-Topic", "fx")]),
+        ([], [("Mcp-Param-Topic", "fx")]),
+    ],
+)
+def test_an_argument_and_its_header_that_disagree_are_refused(
+    arguments: Any, given: list[tuple[str, str]]
+) -> None:
+    assert not mirrored(arguments, *given)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a": {"type": "number", "x-mcp-header": "A"}},
+        {"a": {"x-mcp-header": "A"}},
+        {"a": {"type": "string", "x-mcp-header": ""}},
+        {"a": {"type": "string", "x-mcp-header": "A B"}},
+        {"a": {"type": "string", "x-mcp-header": "A\r\nB"}},
+        {"a": {"type": "string", "x-mcp-header": "X"}, "b": {"type": "string", "x-mcp-header": "x"}},
+    ],
+)
+def test_an_annotation_that_clients_refuse_is_seen_when_the_face_is_made(properties: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"header"):
+        mirrors({"type": "object", "properties": properties})
+
+
+@pytest.mark.requirement("mcp.mirrored-arguments")
+async def test_the_ladder_looks_at_mirrored_arguments_before_the_tool_runs() -> None:
+    ran: list[bytes] = []
+
+    async def call(ask: Ask, arguments: bytes) -> Outcome:
+        ran.append(arguments)
+        return text("ok")
+
+    broker = fake_broker()
+    door = Door(mcp_app(broker, faces={"": Surface(tools={"t": offer("t", call, schema=SCHEMA)})}), broker)
+    body, headers = modern("tools/call", name="t", arguments={"topic": "fx"})
+    answer = await door.ask(body=body, **headers)
+    assert (answer.status, answer.error["code"], answer.json["id"]) == (400, -32020, 1)
+    assert (await door.ask(body=body, **headers, mcp_param_topic="rates")).status == 400
+    assert ran == []
+    assert (await door.ask(body=body, **headers, mcp_param_topic="fx")).status == 200
+    assert (await door.bare("tools/call", name="t", arguments={"topic": "fx"})).status == 200
+    assert len(ran) == 2
+    assert (await door.modern("tools/call", name="nothing", arguments={})).error["code"] == -32602

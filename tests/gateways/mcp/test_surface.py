@@ -1,172 +1,115 @@
-"""The registry's tools on the MCP face: what they answer, refuse and stream."""
+"""What a request can tell its client while it is under way: progress and log messages."""
 
 import json
 from typing import Any
 
-import jsonschema
 import pytest
 import trio
 
-from broker.wire.refusals import refuse
-from gateways.mcp.surface import broker_tools
-from tests.gateways.mcp.harness import Door, fake_broker, modern, request
-from tests.support.broker import Bench, Party
-from tests.support.broker_fake import FakeTool
+from broker.app import Caller
+from gateways.mcp.endpoint import mcp_app
+from gateways.mcp.surface import Ask, Outcome, Surface
+from tests.gateways.mcp.harness import Door, fake_broker, modern, offer, request, text
+
+LEVEL = "io.modelcontextprotocol/logLevel"
 
 
-def follow(bench: Bench, party: Party) -> dict[str, Any]:
-    return party.statement("follow", bench.broker.pk, bench.ts, code=party.code, until=bench.ts + 3600)
+class Told:
+    """A client's ear."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+
+    async def __call__(self, message: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        self.messages.append(json.loads(message))
+
+    def ask(self, **members: Any) -> Ask:
+        return Ask(
+            caller=Caller(), revision="2026-07-28", meta=members.pop("meta", {}), notify=self, **members
+        )
 
 
-@pytest.mark.requirement("mcp.refusal")
-async def test_a_refusal_is_a_result_complete_on_its_own(faked: Door) -> None:
-    faked.broker.answers["send_env"] = refuse("rate_limited", "30 in 10 s", retry_after_ms=700)
-    for answer in (
-        await faked.modern("tools/call", name="send_env"),
-        await faked.bare("tools/call", name="send_env"),
-    ):
-        assert answer.status == 200
-        result = answer.result
-        assert result["isError"] is True
-        words = result["content"][0]["text"]
-        assert words.startswith("rate_limited: 30 in 10 s")
-        assert "700" in words
-        assert "identical request" in words
-        refusal = result["structuredContent"]["refusal"]
-        assert refusal == {
-            "code": "rate_limited",
-            "status": 429,
-            "message": "30 in 10 s",
-            "retryable": True,
-            "retry_after_ms": 700,
-        }
-        assert json.loads(result["content"][1]["text"]) == {"refusal": refusal}
-
-
-def test_the_operators_tools_are_on_no_public_face() -> None:
-    broker = fake_broker()
-    broker.tools["suspend_desk"] = FakeTool(name="suspend_desk", face="operator")
-    assert "suspend_desk" not in broker_tools(broker, None)  # type: ignore[arg-type]  # a fake
-    assert list(broker_tools(broker, "operator")) == ["suspend_desk"]  # type: ignore[arg-type]  # a fake
-
-
-@pytest.mark.requirement("mcp.schemas")
-async def test_every_tool_of_the_wire_has_a_plain_described_schema(real: Door) -> None:
-    tools = (await real.modern("tools/list")).result["tools"]
-    assert {"send_call", "send_env", "read_conv", "desk_rings", "resolve_code", "presence"} <= {
-        tool["name"] for tool in tools
-    }
-    for tool in tools:
-        assert tool["title"]
-        assert tool["description"]
-        for side in ("inputSchema", "outputSchema"):
-            schema = tool[side]
-            jsonschema.Draft202012Validator.check_schema(schema)
-            assert schema["type"] == "object"
-            assert "$ref" not in json.dumps(schema)
-            assert not {"anyOf", "oneOf", "allOf"} & schema.keys()
-        assert "required" not in tool["outputSchema"]
-        assert "refusal" in tool["outputSchema"]["properties"]
-        for name, member in tool["inputSchema"]["properties"].items():
-            assert member.get("description"), f"{tool['name']}.{name}"
-
-
-async def test_every_refusal_and_result_fits_its_output_schema(real: Door, bench: Bench) -> None:
-    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
-    line = await bench.connect(alfa, brav)
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("wire_info", {}),
-        ("resolve_code", {"code": "ALFA"}),
-        ("resolve_code", {"code": "NOPE"}),
-        ("presence", {}),
-        ("read_conv", {"conv": line.conv}),
-        ("read_conv", {"conv": "0" * 16}),
-        ("list_convs", follow(bench, alfa)),
-        ("receipt", {"conv": line.conv, "n": 1}),
-        ("canonicalize", {"envelope": {"a": 1}}),
-        ("desk_rings", {"code": "BRAV", "after": "0", **follow(bench, brav)}),
-        ("wait_for_events", {"after": "0", **follow(bench, brav)}),
-        ("send_env", line.next("RFQ", {"qty": 1})),
+async def test_progress_carries_the_clients_own_token_and_grows_as_told() -> None:
+    told = Told()
+    for token in (7, "t"):
+        await told.ask(meta={"progressToken": token}).progress(1.5, "half", total=3)
+    await told.ask(meta={"progressToken": 7}).progress(2, "more")
+    assert [each["params"] for each in told.messages] == [
+        {"progressToken": 7, "progress": 1.5, "message": "half", "total": 3},
+        {"progressToken": "t", "progress": 1.5, "message": "half", "total": 3},
+        {"progressToken": 7, "progress": 2, "message": "more"},
     ]
-    schemas = {
-        tool["name"]: tool["outputSchema"] for tool in (await real.modern("tools/list")).result["tools"]
+
+
+async def test_a_client_that_did_not_ask_or_takes_no_stream_is_told_nothing() -> None:
+    told = Told()
+    await told.ask().progress(1, "x")
+    await told.ask(meta={"progressToken": True}).progress(1, "x")
+    await told.ask().log("emergency", "x")
+    deaf = Ask(caller=Caller(), revision="2026-07-28", meta={"progressToken": 1}, log_level="debug")
+    await deaf.progress(1, "x")
+    await deaf.log("error", "x")
+    assert told.messages == []
+
+
+@pytest.mark.requirement("mcp.logging")
+async def test_messages_below_the_wanted_level_are_kept_back() -> None:
+    told = Told()
+    ask = told.ask(log_level="warning")
+    for level in ("debug", "info", "notice", "warning", "error", "emergency"):
+        await ask.log(level, {"at": level}, "desk")
+    assert [each["params"]["level"] for each in told.messages] == ["warning", "error", "emergency"]
+    assert told.messages[0] == {
+        "jsonrpc": "2.0",
+        "method": "notifications/message",
+        "params": {"level": "warning", "logger": "desk", "data": {"at": "warning"}},
     }
-    for name, arguments in calls:
-        result = (await real.modern("tools/call", name=name, arguments=arguments)).result
-        jsonschema.validate(result["structuredContent"], schemas[name])
-        assert json.loads(result["content"][1]["text"]) == result["structuredContent"]
 
 
-@pytest.mark.requirement("mcp.rings")
-async def test_desk_rings_answers_at_once_with_what_waits(real: Door, bench: Bench) -> None:
-    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
-    line = await bench.dial(alfa, brav)
-    answer = await real.modern(
-        "tools/call", name="desk_rings", arguments={"code": "BRAV", "after": "0", **follow(bench, brav)}
-    )
-    found = answer.result["structuredContent"]
-    assert [ring["conv"] for ring in found["rings"]] == [line.conv]
-    assert found["untrusted"] is True
-    assert f"{line.conv} from ALFA" in answer.result["content"][0]["text"]
+@pytest.fixture
+def chatty() -> Door:
+    async def call(ask: Ask, arguments: bytes) -> Outcome:
+        for level in ("debug", "info", "error"):
+            await ask.log(level, level)
+        return text("done")
+
+    broker = fake_broker()
+    surface = Surface(tools={"chat": offer("chat", call, waits=True)}, logs=True)
+    return Door(mcp_app(broker, faces={"": surface}), broker)
 
 
-@pytest.mark.requirement("mcp.rings")
-async def test_desk_rings_with_a_wait_ends_at_the_first_ring(
-    real: Door, bench: Bench, autojump_clock: object
-) -> None:
-    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
-    arguments = {"code": "BRAV", "wait_ms": 25_000, **follow(bench, brav)}
-    body, headers = modern("tools/call", name="desk_rings", arguments=arguments)
-    async with real.open(body=body, **headers) as exchange:
-        await trio.sleep(3)
-        line = await bench.dial(alfa, brav)
-        with trio.fail_after(1):
-            await exchange.finished.wait()
-    assert exchange.headers["content-type"].startswith("application/json")
-    rings = exchange.response().result["structuredContent"]["rings"]
-    assert [ring["conv"] for ring in rings] == [line.conv]
+def levels(answer: Any) -> list[str]:
+    if answer.headers["content-type"].startswith("application/json"):
+        return []
+    return [each["params"]["level"] for each in answer.events if "method" in each]
 
 
-@pytest.mark.requirement("mcp.rings", "mcp.untrusted")
-async def test_desk_rings_with_a_progress_token_streams_each_ring_and_ends_when_the_wait_is_over(
-    real: Door, bench: Bench, autojump_clock: object
-) -> None:
-    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
-    arguments = {"code": "BRAV", "wait_ms": 20_000, **follow(bench, brav)}
-    session = await real.session()
-    body = request("tools/call", "r1", name="desk_rings", arguments=arguments, _meta={"progressToken": 7})
-    started = trio.current_time()
-    async with real.open(body=body, **session.headers) as exchange:
-        lines = []
-        for _ in range(2):
-            await trio.sleep(2)
-            lines.append(await bench.dial(alfa, brav))
-            await exchange.wait_said(lines[-1].conv.encode())
-        await exchange.finished.wait()
-    assert trio.current_time() - started == pytest.approx(20, abs=1)
-    assert b": keep-alive\n\n" in exchange.body
-    *rings, last = exchange.response().events
-    assert [ring["params"]["progress"] for ring in rings] == [1, 2]
-    assert {ring["params"]["progressToken"] for ring in rings} == {7}
-    told = [json.loads(ring["params"]["message"]) for ring in rings]
-    assert [(ring["conv"], ring["untrusted"]) for ring in told] == [(line.conv, True) for line in lines]
-    assert last["id"] == "r1"
-    final = last["result"]["structuredContent"]
-    assert [ring["cursor"] for ring in final["rings"]] == [ring["cursor"] for ring in told]
-    assert final["cursor"] == told[-1]["cursor"]
+@pytest.mark.requirement("mcp.logging")
+async def test_a_modern_request_says_itself_whether_it_wants_to_be_told(chatty: Door) -> None:
+    for level, heard in ((None, []), ("debug", ["debug", "info", "error"]), ("error", ["error"])):
+        meta = {} if level is None else {LEVEL: level}
+        body, headers = modern("tools/call", name="chat", _meta=meta)
+        assert levels(await chatty.ask(body=body, **headers)) == heard
+    answer = await chatty.modern("tools/call", name="chat", _meta={LEVEL: "loud"})
+    assert (answer.status, answer.error["code"]) == (400, -32602)
+    assert "logging" in (await chatty.modern("server/discover")).result["capabilities"]
 
 
-async def test_a_wait_makes_the_desk_online_and_leaving_ends_the_wait(
-    real: Door, bench: Bench, autojump_clock: object
-) -> None:
-    brav = await bench.open("BRAV")
-    body, headers = modern(
-        "tools/call", name="desk_rings", arguments={"code": "BRAV", "wait_ms": 25_000, **follow(bench, brav)}
-    )
-    started = trio.current_time()
-    async with real.open(body=body, **headers) as exchange:
-        await trio.sleep(1)
-        assert (await bench.call("resolve_code", code="BRAV"))["online"] is True
-        exchange.leave()
-    assert trio.current_time() - started == pytest.approx(1, abs=0.1)
-    assert not exchange.started.is_set()
+@pytest.mark.requirement("mcp.logging")
+async def test_a_session_hears_from_info_on_until_it_sets_another_level(chatty: Door) -> None:
+    session = await chatty.session()
+    body = request("tools/call", name="chat")
+    assert levels(await chatty.ask(body=body, **session.headers)) == ["info", "error"]
+    assert (await session.ask("logging/setLevel", level="error")).result == {}
+    assert levels(await chatty.ask(body=body, **session.headers)) == ["error"]
+    for level in ("loud", 7, None, ["info"]):
+        assert (await session.ask("logging/setLevel", level=level)).error["code"] == -32602
+    assert (await session.ask("logging/setLevel")).error["code"] == -32602
+    assert (await chatty.bare("logging/setLevel", level="info")).error["code"] == -32600
+
+
+@pytest.mark.requirement("mcp.logging")
+async def test_a_face_without_messages_has_no_level_to_set(door: Door) -> None:
+    session = await door.session()
+    assert (await session.ask("logging/setLevel", level="info")).error["code"] == -32601

@@ -8,7 +8,7 @@ from broker.wire.ids import Pk
 from broker.wire.refusals import Refusal
 from gateways.mcp.surface import Ask, Missing, Updates
 from gateways.mcp.watching import watcher
-from tests.support.broker import Bench, Party
+from tests.support.broker import Bench, Party, open_bench, tuned
 
 
 def asking(party: Party | None) -> Ask:
@@ -62,16 +62,51 @@ async def test_watching_makes_the_desk_online(bench: Bench) -> None:
 
 
 @pytest.mark.requirement("mcp.watch-rights")
-@pytest.mark.parametrize("uri", ["turret://desk/BRAV/rings", "turret://conv/{conv}"])
-async def test_only_the_owner_of_the_stream_may_watch(bench: Bench, uri: str) -> None:
-    alfa, brav, carl = await bench.open("ALFA"), await bench.open("BRAV"), await bench.open("CARL")
-    line = await bench.connect(alfa, brav)
+async def test_only_the_owner_of_the_stream_may_watch_its_rings(bench: Bench) -> None:
+    await bench.open("BRAV")
+    carl = await bench.open("CARL")
     watch = watcher(bench.broker)
-    nobody = await watch(asking(None), uri.format(conv=line.conv))
-    stranger = await watch(asking(carl), uri.format(conv=line.conv))
+    nobody = await watch(asking(None), "turret://desk/BRAV/rings")
+    stranger = await watch(asking(carl), "turret://desk/BRAV/rings")
     assert isinstance(nobody, Refusal)
     assert isinstance(stranger, Refusal)
     assert (nobody.code, stranger.code) == ("unauthenticated", "not_a_party")
+
+
+@pytest.mark.requirement("mcp.watch-rights", "mcp.watch")
+@pytest.mark.parametrize("who", [None, "CARL"])
+async def test_whoever_holds_the_id_of_an_open_transcript_may_watch_it(
+    bench: Bench, autojump_clock: object, who: str | None
+) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    first, second = await bench.connect(alfa, brav), await bench.connect(alfa, brav)
+    party = await bench.open(who) if who else None
+    source = await watcher(bench.broker)(asking(party), f"turret://conv/{first.conv}")
+    assert isinstance(source, Updates)
+    async with source:
+        await second.send("SAY", {})
+        assert await quiet(source)
+        for type in ("SAY", "END"):
+            await first.send(type, {})
+            assert await source.changed()
+        if who:
+            assert (await bench.call("resolve_code", code=who))["online"] is False
+
+
+@pytest.mark.requirement("mcp.watch-rights")
+async def test_a_transcript_of_the_parties_alone_is_watched_by_them_and_is_missing_for_others() -> None:
+    async with open_bench(tuned(transcripts="parties")) as bench:
+        alfa, brav, carl = await bench.open("ALFA"), await bench.open("BRAV"), await bench.open("CARL")
+        line = await bench.connect(alfa, brav)
+        uri = f"turret://conv/{line.conv}"
+        watch = watcher(bench.broker)
+        for party in (None, carl):
+            assert await watch(asking(party), uri) == Missing(uri)
+        async with await opened(bench, alfa, uri) as source:
+            await line.send("SAY", {})
+            with trio.fail_after(5):
+                assert await source.changed()
+            assert (await bench.call("resolve_code", code="ALFA"))["online"] is True
 
 
 @pytest.mark.parametrize(

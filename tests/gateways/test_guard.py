@@ -14,7 +14,7 @@ from tests.support.network import Served, serving
 from tests.support.peers import dial, exchange, read_all, read_until
 
 LIMIT = 1000
-BOUNDS = Bounds(body_s=0.3, linger_s=0.3)
+BOUNDS = Bounds(body_s=5, linger_s=0.5)
 ORIGINS = Origins(
     public_url="https://turret.example/base", allowed=("https://desk.example:8443", "http://a.example")
 )
@@ -307,9 +307,11 @@ async def test_a_declared_length_is_refused_before_a_byte_is_read(served: Served
 
 
 @pytest.mark.requirement("http.slow-body")
-async def test_a_body_that_does_not_come_in_time_is_answered_408(served: Served, echo: Echo) -> None:
+async def test_a_body_that_does_not_come_in_time_is_answered_408(echo: Echo) -> None:
+    hasty = Bounds(body_s=0.3, linger_s=0.3)
     head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\nabc"
-    answer = await exchange(served.address, head)
+    async with serving(limit_body(echo, LIMIT, hasty)) as server:
+        answer = await exchange(server.address, head)
     assert answer.startswith(b"HTTP/1.1 408")
     assert echo.paths == []
 

@@ -15,7 +15,7 @@ from gateways.http import place_of, tls_context
 from gateways.listen import Bounds
 from tests.support.network import Served, serving
 from tests.support.peers import dial, eventually, exchange, read_all, read_until, stalled, trickle
-from tests.support.raw import GET, GET_ONCE, QUICK, SMALL, UPGRADE, App, alive, frame
+from tests.support.raw import GET, GET_ONCE, HASTY, QUICK, SMALL, UPGRADE, App, alive, frame
 
 
 @pytest.fixture
@@ -109,22 +109,26 @@ async def test_a_connection_serves_many_requests(served: Served) -> None:
 
 
 @pytest.mark.requirement("http.slow-loris")
-async def test_headers_that_do_not_come_in_time_end_the_connection(served: Served) -> None:
-    async with dial(served.address) as silent, dial(served.address) as slow:
+async def test_headers_that_do_not_come_in_time_end_the_connection(app: App) -> None:
+    async with (
+        serving(app, bounds=HASTY) as server,
+        dial(server.address) as silent,
+        dial(server.address) as slow,
+        trio.open_nursery() as nursery,
+    ):
         began = trio.current_time()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(read_all, silent)
-            with pytest.raises(trio.BrokenResourceError):  # noqa: PT012
-                while True:
-                    await trickle(slow, b"GET /", 0.05)
-        assert 0.3 < trio.current_time() - began < 3
+        nursery.start_soon(read_all, silent)
+        with pytest.raises(trio.BrokenResourceError):  # noqa: PT012
+            while trio.current_time() - began < 10:
+                await trickle(slow, b"GET /", 0.05)
+        assert trio.current_time() - began > 0.3
 
 
-async def test_an_idle_connection_between_requests_is_kept_beyond_the_header_time(served: Served) -> None:
-    async with dial(served.address) as stream:
+async def test_an_idle_connection_between_requests_is_kept_beyond_the_header_time(app: App) -> None:
+    async with serving(app, bounds=HASTY) as server, dial(server.address) as stream:
         await stream.send_all(GET)
         await read_until(stream, b"ok")
-        await trio.sleep(QUICK.header_s * 1.5)
+        await trio.sleep(HASTY.header_s * 1.5)
         await stream.send_all(GET)
         await read_until(stream, b"ok")
 
@@ -268,7 +272,7 @@ async def test_tls_serves_http_1_1_and_its_handshake_is_bounded(
     trust = ssl.create_default_context(cafile=certificate[0])
     trust.set_alpn_protocols(["h2", "http/1.1"])
     async with (
-        serving(app, SMALL, QUICK, tls=tls_context(*certificate)) as server,
+        serving(app, bounds=Bounds(header_s=1), tls=tls_context(*certificate)) as server,
         dial(server.address) as silent,
         dial(server.address) as plain,
         dial(server.address) as tcp,
@@ -281,7 +285,7 @@ async def test_tls_serves_http_1_1_and_its_handshake_is_bounded(
         assert b"200" not in await read_all(plain)
         began = trio.current_time()
         await read_all(silent)
-        assert trio.current_time() - began < 2
+        assert trio.current_time() - began < 4
 
 
 async def test_a_stuck_client_behind_tls_is_cut_and_the_shutdown_is_bounded(

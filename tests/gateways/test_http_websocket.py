@@ -8,7 +8,7 @@ import trio
 from gateways.listen import Bounds
 from tests.support.network import Served, serving
 from tests.support.peers import dial, eventually, exchange, read_all, read_until
-from tests.support.raw import QUICK, SMALL, UPGRADE, App, alive, closing, frame, upgraded
+from tests.support.raw import LIVELY, QUICK, SMALL, UPGRADE, App, alive, closing, frame, upgraded
 
 
 @pytest.fixture
@@ -141,13 +141,15 @@ async def test_a_client_that_never_answers_the_close_is_cut(served: Served) -> N
 
 
 @pytest.mark.requirement("ws.dead-peer")
-async def test_a_websocket_that_answers_no_ping_is_gone_and_one_that_does_stays(
-    served: Served, app: App
-) -> None:
-    async with dial(served.address) as silent, dial(served.address) as lively:
+async def test_a_websocket_that_answers_no_ping_is_gone_and_one_that_does_stays(app: App) -> None:
+    async with (
+        serving(app, LIVELY, QUICK) as server,
+        dial(server.address) as silent,
+        dial(server.address) as lively,
+    ):
         await upgraded(silent)
         await upgraded(lively)
-        with trio.move_on_after(1):
+        with trio.move_on_after(1.5):
             while True:
                 await read_until(lively, b"\x89\x00")
                 await lively.send_all(frame(b"", 10))

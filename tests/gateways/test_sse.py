@@ -21,6 +21,7 @@ from tests.support.broker import Bench
 from tests.support.broker_fake import DEALER_PK, FakeBroker, proof
 from tests.support.network import Served, serving
 from tests.support.peers import Download, dial, eventually, read_all, read_until, stalled
+from tests.support.raw import QUICK
 
 AUTH = {"authorization": f"Turret {proof(code='ALFA')}"}
 REQUEST = (
@@ -38,7 +39,7 @@ def broker() -> FakeBroker:
 @pytest.fixture
 async def served(broker: FakeBroker) -> AsyncIterator[Served]:
     app = web_app(broker, Metrics(broker))  # type: ignore[arg-type]
-    async with serving(app, bounds=Bounds(send_s=0.3, orphan_s=0.5, grace_s=0.5)) as server:
+    async with serving(app, bounds=QUICK) as server:
         yield server
 
 

@@ -55,7 +55,7 @@ async def served() -> AsyncIterator[Served]:
         mcp_app=Mcp(),
         routes=[add_socket],
         origins=Origins(public_url="https://turret.example"),
-        bounds=Bounds(body_s=0.3),
+        bounds=Bounds(body_s=1),
     )
     async with serving(app) as server:
         yield server

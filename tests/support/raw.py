@@ -15,8 +15,11 @@ UPGRADE = (
 )
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 GET_ONCE = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-SMALL = Settings(limits=Limits(frame_bytes=1000), streams=Streams(ping_s=0.1, dead_s=0.4))
-QUICK = Bounds(header_s=0.4, send_s=0.3, linger_s=0.3, orphan_s=0.5, grace_s=0.5)
+SMALL = Settings(limits=Limits(frame_bytes=1000))
+LIVELY = Settings(limits=Limits(frame_bytes=1000), streams=Streams(ping_s=0.1, dead_s=0.8))
+QUICK = Bounds(send_s=0.5, linger_s=0.5, orphan_s=1, grace_s=0.5)
+HASTY = Bounds(header_s=0.4)
+"""Short bounds make a busy machine look like a bad client: each stands only where it is what a test waits for."""
 
 
 class App:

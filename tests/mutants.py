@@ -80,6 +80,7 @@ def misfit(mutant: Mutant, root: Path = ROOT) -> str | None:
     return None if count == 1 else f"the old text stands {count} times in {mutant.file}"
 
 
+@functools.cache
 def requirement_tests(root: Path = ROOT) -> dict[str, list[str]]:
     """Requirement → the tests that name it, as pytest addresses them."""
     named: dict[str, list[str]] = {}

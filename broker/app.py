@@ -18,12 +18,13 @@ from broker.actors.guard import Guard
 from broker.actors.house import House
 from broker.actors.janitor import Janitor
 from broker.actors.presence import Presence, Watch
+from broker.actors.recent import Recent
 from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
 from broker.actors.timers import Timers
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
-from broker.core.conversation import Conversation, Rules
+from broker.core.conversation import Rules
 from broker.core.desk import Capacity
 from broker.core.machine import Now
 from broker.store.port import Store
@@ -283,7 +284,7 @@ def _add_actors(
     settings, limits = services.settings, services.settings.limits
     mailbox, timeout = settings.actors.mailbox, settings.store.commit_timeout_s
     started = Now(services.clock.now_ms(), services.clock.monotonic())
-    recent: dict[str, Conversation] = {}
+    recent = Recent()
     capacity = Capacity(
         limits.conversations,
         limits.rings,

@@ -12,6 +12,7 @@ import msgspec
 
 from broker.actors.actor import Actor, Stop
 from broker.actors.house import House
+from broker.actors.recent import Recent
 from broker.clock import Clock
 from broker.core import conversation as core
 from broker.core.conversation import Accepted, Conversation, Due, Hangup, Later, Rules, Send
@@ -137,7 +138,7 @@ class ConversationActor(Actor[Conversation]):
         keyring: Keyring,
         house: House,
         started: Now,
-        recent: dict[str, Conversation],
+        recent: Recent,
         nudge: Callable[[int], None],
         mailbox: int,
         commit_timeout_s: float,
@@ -162,18 +163,22 @@ class ConversationActor(Actor[Conversation]):
         seen = self._recent.get(self.key)
         state = await read_state(self.store, document, self.now(), self._started, self._rules.envelopes, seen)
         if state is not None:
-            self._recent[self.key] = state
+            self._recent.keep(state)
         return state
 
     async def run(self) -> None:
         try:
             await super().run()
         finally:
-            # What ends in doubt is read again soon: its distances are still those of the monotonic clock.
-            state = self.state
-            over = state is not None and self._clock.monotonic() - state.last_mono >= self._rules.window_s
-            if over and self.leaving and self._recent.get(self.key) is state:
-                del self._recent[self.key]
+            if self.state is not None:
+                self._left(self.state)
+
+    def _left(self, state: Conversation) -> None:
+        mono = self._clock.monotonic()
+        if self.leaving and mono - state.last_mono >= self._rules.window_s:
+            self._recent.forget(state)
+        else:
+            self._recent.ended(state, mono)
 
     async def handle(self, command: Any) -> Any:
         match command:
@@ -233,8 +238,12 @@ class ConversationActor(Actor[Conversation]):
             opened_at=record.at,
         )
         answer = await self._append(state, record, envelope.canonical)
+        self._recent.keep(state)
         if isinstance(answer, Ack):
-            self.state = self._recent[self.key] = state
+            self.state = state
+        else:
+            self._recent.ended(state, record.mono)
+            self._closed = True  # it knows of no call, and one in doubt may land: nobody should go by that
         return answer
 
     async def _hang_up(self, command: Hangup) -> Ack | Refusal | None:
@@ -301,16 +310,22 @@ class ConversationActor(Actor[Conversation]):
         )
         if refused is not None:
             if refused.code == "in_doubt" and puts:
+                self._nudge_for(puts[0])  # it may be written all the same
                 for party in (state.caller, state.callee):
                     self._house.tell("desk", party, Doubtful(state.conv))
             return refused
         core.fold(state, record, self._rules.envelopes)
-        state.version += len(puts)
-        for name, value in puts[0].index if puts else ():
-            if name == "due" and isinstance(value, int):
-                self._nudge(value)  # after the commit: the timers read the store when they wake
+        if puts:
+            state.version += 1
+            self._nudge_for(puts[0])
         self._tell_desks(state, record)
         return Ack(state.conv, record.n, chain, record.at)
+
+    def _nudge_for(self, put: Put) -> None:
+        """After the commit: the timers read the store when they wake."""
+        for name, value in put.index:
+            if name == "due" and isinstance(value, int):
+                self._nudge(value)
 
     def _document(self, state: Conversation, phase: Phase, record: Accepted | None, due: int | None) -> Put:
         kind = record.type if record is not None else None

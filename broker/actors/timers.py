@@ -48,10 +48,7 @@ class Timers:
             if refused:
                 await trio.sleep(RETRY_S)
                 continue
-            if self._next is math.inf:
-                await self._nudged.wait()
-                continue
-            # The wall clock may step: look again at least once a minute.
+            # The wall clock may step, and a commit in doubt may land: look again at least once a minute.
             seconds = min(60.0, max(0.0, (self._next - self._clock.now_ms()) / 1000))
             with trio.move_on_after(seconds):
                 await self._nudged.wait()

@@ -23,10 +23,9 @@ class Flaky:
         """Have one commit fail; None: forget the failure that was planned."""
         self.way, self.when = way, when
 
-    @property
-    def under_way(self) -> int:
-        """Units that are in doubt and may still land."""
-        return len(self._late)
+    def lose(self) -> None:
+        """The process ends: what is under way reaches nothing any more."""
+        self._late.clear()
 
     async def land(self) -> bool:
         """Let the oldest unit that is under way reach the log: whether it was still possible."""

@@ -22,6 +22,7 @@ REQUIREMENTS: dict[str, str] = {
     "order.place": "conv_ended, conflict, out_of_turn, type, prev_sig, clock and tokens are judged in this order",
     "order.busy-before-disk": "desk_busy is told before unavailable, and neither evicts anybody",
     "order.clock": "ts more than 300 s off is refused with wire_ts, the skew and a hint for milliseconds",
+    "order.predicted": "whatever is sent, replayed, refused by the store or waited for, the law predicts the answer",
     "order.overloaded": "a full mailbox is answered at once, with a time to wait",
     # Limits
     "limits.defaults": "the settings' defaults are the wire's",
@@ -45,6 +46,7 @@ REQUIREMENTS: dict[str, str] = {
     "retries.late-commit": "a commit in doubt that lands later is a replay to its sender and the head to all others",
     "retries.unavailable": "what is unavailable was certainly not written, and the broker goes on",
     "retries.acknowledged-is-durable": "nothing is acknowledged or shown before its commit",
+    "retries.acknowledged-never-lost": "what was acknowledged is in the transcript, with its n, chain and time",
     "retries.crash": "a killed broker loses nothing that it acknowledged, and everybody resumes by cursor",
     # Refusals
     "refusals.codes": "each way to be refused has its code",
@@ -78,6 +80,7 @@ REQUIREMENTS: dict[str, str] = {
     "statements.follow": "a follow statement is a read capability for its key (and code), until its until",
     # Streams
     "streams.events": "ring to the desk called, env to both, end in place of env; own marks what this key sent",
+    "streams.no-gap": "both parties read every row exactly once, in the order of the commits, also across restarts",
     "streams.follow": "following a stream needs a proof of its key, or of the code that resolves to it",
     "streams.move-ends-code": "a stream followed by code ends with close or move; the key's own stream goes on",
     "streams.kept": "a stream keeps days and a number of events; a reader of less is told trimmed",

@@ -209,7 +209,7 @@ def tools() -> str:
 
     assert AREAS  # importing them has filled the registry
     lines = [NOTE, "# Tools\n", *TOOLS_INTRODUCTION]
-    found = registry.collect()
+    found = registry.published()
     lines += [", ".join(f"[`{name}`](#{name})" for name in found), ""]
     for name, tool in found.items():
         lines += [f"## {name}\n", tool.description, ""]

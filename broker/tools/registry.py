@@ -136,6 +136,11 @@ def collect() -> dict[str, Tool]:
     return dict(sorted(_TOOLS.items()))
 
 
+def published() -> dict[str, Tool]:
+    """The tools that the public doors list and call: all but the operators'."""
+    return {name: made for name, made in collect().items() if made.face != "operator"}
+
+
 def _param(name: str, hint: Any, required: bool) -> Param:
     raw = _is_raw(hint)
     return Param(name, hint, required, raw, None if raw else msgspec.json.Decoder(hint))

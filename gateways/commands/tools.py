@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from broker.app import AREAS, Tool
-from broker.tools.registry import collect
+from broker.tools.registry import published
 from broker.wire.statement import TABLE
 from gateways.client.asking import open_asker
 from gateways.client.signer import Signer
@@ -30,9 +30,9 @@ _STATEMENT_MEMBERS: Final[dict[str, dict[str, Any]]] = {
 
 
 def tools() -> Mapping[str, Tool]:
-    """The registry; importing the areas has filled it."""
+    """The published tools; importing the areas has filled the registry."""
     assert AREAS
-    return collect()
+    return published()
 
 
 def command_for(tool: Tool) -> click.Command:

@@ -29,6 +29,7 @@ SECTIONS = (
     "store",
     "client",
     "cli",
+    "agent",
 )
 """What an id may start with."""
 

@@ -264,7 +264,9 @@ def cli() -> str:
     """The commands and their options, as `--help` has them."""
     from gateways.cli import cli as group
 
-    root = click.Context(group, info_name="turret", terminal_width=100, max_content_width=100)
+    root = click.Context(
+        group, info_name="turret", terminal_width=100, max_content_width=100, **group.context_settings
+    )
     lines = [
         NOTE,
         "# The `turret` command\n",

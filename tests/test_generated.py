@@ -107,3 +107,9 @@ def test_the_names_of_news_fragments_are_what_towncrier_takes() -> None:
     kinds = {"feature", "bugfix", "doc", "removal", "misc"}
     for fragment in (ROOT / "docs" / "news").iterdir():
         assert fragment.name.split(".")[-2] in kinds, fragment
+
+
+def test_every_decision_stands_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text()
+    assert [each.name for each in sorted(folder.glob("0*.md")) if f"({each.name})" not in index] == []

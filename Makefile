@@ -3,6 +3,7 @@
 #   make demo     two bots make a signed deal through a broker, and the transcript is verified
 #   make test     the tests
 #   make check    what a change must pass: format, lint, types, imports, size, tests
+#   make conformance   the official MCP judges (fetched with npm); writes docs/reference/conformance.md
 #   make docs     print docs/reference/ from the code again
 #   make soak     the long run: a broker killed ROUNDS times under load, properties with many examples,
 #                 and the mutants: does each rule's test bite?
@@ -59,6 +60,10 @@ soak: venv-dev
 	KILL_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n0 tests/crash
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) --timeout=1200 tests/broker/wire tests/broker/core tests/programs
 	$(BIN)/python tests/mutants.py --jobs $(JOBS)
+
+# The official judges of MCP; they are installed into the user's cache, or where TURRET_JUDGES says.
+conformance: venv-dev
+	$(BIN)/python -m tests.conformance.run
 
 clean:
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist turret-demo

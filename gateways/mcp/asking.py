@@ -101,20 +101,12 @@ async def carry_out(seal: Seal, ask: Ask, method: str, params: Params, work: Wor
 
 
 async def _one_round(seal: Seal, ask: Ask, method: str, params: Params, work: Work) -> Result:
-    owner, request = ask.caller.pk or "", _digest(method, params)
-    answers = _read_answers(params)
-    if isinstance(answers, Fault):
-        return answers
-    state = None
-    if "requestState" in params:
-        text = _value(params["requestState"])
-        state = seal.open(text, owner, request) if isinstance(text, str) else None
-        if state is None:
-            return Fault(
-                jsonrpc.INVALID_PARAMS,
-                "requestState is not ours, not of this request, or too old: begin again without it",
-            )
-    outcome = await work(msgspec.structs.replace(ask, answers=answers, state=state))
+    if "inputResponses" in params or "requestState" in params:
+        again = _answered(seal, ask, method, params)
+        if isinstance(again, Fault):
+            return again
+        ask = again
+    outcome = await work(ask)
     if not isinstance(outcome, Needs):
         return outcome
     if (fault := _undeclared(ask, outcome)) is not None:
@@ -123,8 +115,27 @@ async def _one_round(seal: Seal, ask: Ask, method: str, params: Params, work: Wo
     if outcome.questions:
         result["inputRequests"] = dict(outcome.questions)
     if outcome.state is not None or not outcome.questions:  # one of the two must be there
+        owner, request = ask.caller.pk or "", _digest(method, params)
         result["requestState"] = seal.close(outcome.state or "", owner, request)
     return result
+
+
+def _answered(seal: Seal, ask: Ask, method: str, params: Params) -> Ask | Fault:
+    """The same ask with the answers and the state that came with it. What we did not ask nobody looks at."""
+    answers = _value(params["inputResponses"]) if "inputResponses" in params else {}
+    if not isinstance(answers, dict) or not all(map(_is_answer, answers.values())):
+        return Fault(jsonrpc.INVALID_PARAMS, "inputResponses must be an object of results, one a question")
+    state = None
+    if "requestState" in params:
+        text = _value(params["requestState"])
+        if isinstance(text, str):
+            state = seal.open(text, ask.caller.pk or "", _digest(method, params))
+        if state is None:
+            return Fault(
+                jsonrpc.INVALID_PARAMS,
+                "requestState is not ours, not of this request, or too old: begin again without it",
+            )
+    return msgspec.structs.replace(ask, answers=answers, state=state)
 
 
 async def _ask_client(ask: Ask, needs: Needs) -> dict[str, Any] | Fault:
@@ -152,14 +163,6 @@ async def _ask_client(ask: Ask, needs: Needs) -> dict[str, Any] | Fault:
             said = None if response.error is None else _value(response.error)
             return Fault(jsonrpc.INVALID_REQUEST, "the client did not answer what it was asked", said)
         answers[key] = value
-    return answers
-
-
-def _read_answers(params: Params) -> dict[str, Any] | Fault:
-    """`inputResponses`; what we did not ask is left in it, and nobody looks at it."""
-    answers = _value(params["inputResponses"]) if "inputResponses" in params else {}
-    if not isinstance(answers, dict) or not all(map(_is_answer, answers.values())):
-        return Fault(jsonrpc.INVALID_PARAMS, "inputResponses must be an object of results, one a question")
     return answers
 
 

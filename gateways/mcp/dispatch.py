@@ -122,11 +122,12 @@ class Dispatch:
 
     def check_mirrored(self, head: headers.Headers, method: str, params: Params) -> Fault | None:
         """2026-07-28: whether the headers that repeat a tool's arguments say what the arguments do."""
-        if method != "tools/call" or "name" not in params:
+        mirrors = self._catalogue().mirrors
+        if not mirrors or method != "tools/call" or "name" not in params:
             return None
         name = value_of(params["name"])
-        wanted = self._catalogue().mirrors.get(name) if isinstance(name, str) else None
-        if not wanted:
+        wanted = mirrors.get(name) if isinstance(name, str) else None
+        if wanted is None:
             return None
         return headers.check_mirrors(head, wanted, value_of(params.get("arguments", msgspec.Raw(b"{}"))))
 

@@ -1,0 +1,54 @@
+"""`make conformance`: every official judge against this broker; writes docs/reference/conformance.md.
+
+Exits 1 when anything that is scored failed or warned, 2 when the judges can't be had.
+"""
+
+import sys
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+from tests.conformance import clients, suites
+from tests.conformance.judges import Judges, Missing
+from tests.conformance.page import page
+from tests.conformance.servers import ROOT, serving
+from tests.conformance.verdict import Verdict
+
+PAGE = ROOT / "docs" / "reference" / "conformance.md"
+
+
+def judged(judges: Judges) -> Iterator[Verdict]:
+    """All judges, one after the other, each as it is done."""
+    with serving("tests.conformance.server") as fixtures:
+        url = f"{fixtures['http']}/mcp"
+        yield suites.requirements(judges, url, "2026-07-28")
+        yield suites.requirements(judges, url, "2025-11-25")
+        yield suites.earlier(judges, url, "2025-06-18")
+        yield suites.earlier(judges, url, "2025-03-26")
+        yield suites.everything(judges, url)
+    with serving("gateways.cli") as broker:
+        yield clients.inspector(judges, broker["http"])
+        yield from clients.typescript(judges, broker["http"], broker["pk"])
+        yield clients.python(broker["http"], broker["pk"])
+
+
+def main(target: Path = PAGE) -> int:
+    """Run them, tell of each, write the page."""
+    try:
+        judges = Judges.installed()
+    except Missing as error:
+        print(f"turret: {error}", file=sys.stderr)
+        return 2
+    verdicts = []
+    for verdict in judged(judges):
+        verdicts.append(verdict)
+        mark = "ok  " if verdict.good else "FAIL"
+        print(f"{mark} {verdict.passed}/{verdict.total} {verdict.judge}: {verdict.what}", flush=True)
+        for fault in verdict.faults:
+            print(f"     {fault}", flush=True)
+    target.write_text(page(verdicts, date.today()))
+    return 0 if all(verdict.good for verdict in verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -87,7 +87,7 @@ class Held:
 def event(row: Row, peer: str) -> dict[str, Any]:
     """A row of the other party or the wire as an event for the model. Its body is the other's own words."""
     envelope = row.envelope
-    kind = {"CALL": "ring", "PICKUP": "picked_up", "END": "ended"}.get(envelope.type, "envelope")
+    kind = {"CALL": "called", "PICKUP": "picked_up", "END": "ended"}.get(envelope.type, "envelope")
     found: dict[str, Any] = {
         "event": kind,
         "call": envelope.conv,

@@ -9,6 +9,7 @@ Source: MCP 2025-11-25 and 2026-07-28, Transports (stdio), Cancellation, Version
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
@@ -36,6 +37,8 @@ MOST_LINE: Final = 1024 * 1024
 """The longest message taken, bytes: a body may have 8 KiB, and clients write it with escapes."""
 MOST_AT_ONCE: Final = 64
 """Requests under way; a client that wants more is told overloaded."""
+MOST_WAITING: Final = 16_384
+"""Messages that may wait for a client that does not read; beyond it the client counts as gone."""
 GRACE_S: Final = 0.5
 """Seconds that what is under way may still take when no more input comes."""
 
@@ -87,7 +90,7 @@ class Stdio:
         self._caller = Caller(pk=pk)
         self._receive = receive
         self._send = send
-        self._out, self._messages = trio.open_memory_channel[bytes](MOST_AT_ONCE)
+        self._out, self._messages = trio.open_memory_channel[bytes](MOST_WAITING)
         self._flights = Session("stdio", pk, BARE, {})
         """Finds what a cancellation names, in both eras."""
         self._session: Session | None = None
@@ -113,34 +116,39 @@ class Stdio:
             pass  # the client is gone: there is nobody to tell
 
     async def _read_all(self, requests: trio.Nursery) -> None:
+        """Never waits for the output, so that a client that stopped reading can still end us by closing."""
         lines = Lines()
         while data := await self._receive():
             for line in lines.feed(data):
-                await self._take(requests, line)
+                self._take(requests, line)
+                await trio.lowlevel.checkpoint()
         for line in lines.end():
-            await self._take(requests, line)
+            self._take(requests, line)
 
     async def _write_all(self) -> None:
         """One writer, so that a request that is cancelled can't leave half a message behind."""
         async for message in self._messages:
-            await self._send(message)
+            waiting = [message]
+            with suppress(trio.WouldBlock, trio.EndOfChannel):
+                while len(waiting) < MOST_AT_ONCE:
+                    waiting.append(self._messages.receive_nowait())
+            await self._send(b"".join(waiting))
 
-    async def _take(self, nursery: trio.Nursery, line: bytes | None) -> None:
+    def _take(self, requests: trio.Nursery, line: bytes | None) -> None:
         if line is None:
-            await self._write(
-                jsonrpc.error(None, jsonrpc.INVALID_REQUEST, f"a message beyond {MOST_LINE} bytes")
-            )
+            words = f"a message beyond {MOST_LINE} bytes"
+            self._reply(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, words))
             return
         match jsonrpc.read(line):
             case jsonrpc.Malformed() as malformed:
-                await self._write(malformed.reply())
+                self._reply(malformed.reply())
             case jsonrpc.Response() as response:
                 if self._session is not None:
                     self._session.answered(response)
             case jsonrpc.Request(has_id=False) as note:
                 self._note(note)
             case jsonrpc.Request() as request:
-                await self._begin(nursery, request)
+                self._begin(requests, request)
 
     def _note(self, note: jsonrpc.Request) -> None:
         if note.method == "notifications/cancelled":
@@ -148,19 +156,19 @@ class Stdio:
             if not isinstance(params, Fault) and "requestId" in params:
                 self._flights.cancel(value_of(params["requestId"]))
 
-    async def _begin(self, nursery: trio.Nursery, request: jsonrpc.Request) -> None:
+    def _begin(self, requests: trio.Nursery, request: jsonrpc.Request) -> None:
         assert request.id is not None  # it has one
         ready = self._ready(request)
         if isinstance(ready, Fault):
-            await self._write(jsonrpc.error(request.id, ready.code, ready.message, ready.data))
+            self._reply(jsonrpc.error(request.id, ready.code, ready.message, ready.data))
         elif isinstance(ready, dict):
-            await self._write(jsonrpc.result(request.id, ready))
+            self._reply(jsonrpc.result(request.id, ready))
         elif self._under_way >= MOST_AT_ONCE:
             no = refuse("overloaded", "too many requests under way", retry_after_ms=1000)
-            await self._write(jsonrpc.error(request.id, jsonrpc.REFUSED, no.message, no.body()))
+            self._reply(jsonrpc.error(request.id, jsonrpc.REFUSED, no.message, no.body()))
         else:
             self._under_way += 1
-            nursery.start_soon(self._carry_out, request.id, request.method, *ready)
+            requests.start_soon(self._carry_out, request.id, request.method, *ready)
 
     def _ready(self, request: jsonrpc.Request) -> tuple[Ask, Params] | dict[str, Any] | Fault:
         """The rungs before the method; a handshake is answered here, in its place among the messages."""
@@ -219,10 +227,18 @@ class Stdio:
             self._idle.set()
 
     async def _write(self, message: bytes) -> None:
-        """Have a message written. Waits while the client reads slowly; cancelling writes it whole or not at all."""
+        """Have a message written, whole or, when cancelled, not at all. Raises trio.BrokenResourceError: see _reply."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._reply(message)
+
+    def _reply(self, message: bytes) -> None:
+        """Have a message written. Raises trio.BrokenResourceError where the client has long stopped reading."""
         if not message.isascii():  # some readers of lines take these for line ends
             message = message.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
-        await self._out.send(message + b"\n")
+        try:
+            self._out.send_nowait(message + b"\n")
+        except trio.WouldBlock:
+            raise trio.BrokenResourceError("the client does not read") from None
 
 
 def _check_modern(method: str, meta: dict[str, Any]) -> Fault | None:

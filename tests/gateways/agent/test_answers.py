@@ -24,7 +24,9 @@ def shown(answer: Any) -> tuple[bool, str, dict[str, Any]]:
 
 
 def ended(reason: Any) -> CallEnded:
-    return CallEnded(Envelope("c0" * 8, 2, "END", "a1" * 32, "b2" * 32, 1, "00" * 64, {"reason": reason}, b""))
+    return CallEnded(
+        Envelope("c0" * 8, 2, "END", "a1" * 32, "b2" * 32, 1, "00" * 64, {"reason": reason}, b"")
+    )
 
 
 def test_a_result_is_its_words_the_object_and_the_object_as_text() -> None:
@@ -118,4 +120,6 @@ def test_a_call_is_told_in_words_of_a_strict_form() -> None:
     state = {"call": "c0" * 8, "with": "BRAV", "pk": "b2" * 32, "state": "open", "your_turn": True}
     assert call_words(state) == f"Call {'c0' * 8} with BRAV is open. It is your turn."
     assert EVIL not in call_words({**state, "with": EVIL, "state": EVIL})
-    assert call_words({**state, "with": "", "state": "ended", "your_turn": False}).endswith(f"{'b2' * 32} has ended.")
+    assert call_words({**state, "with": "", "state": "ended", "your_turn": False}).endswith(
+        f"{'b2' * 32} has ended."
+    )

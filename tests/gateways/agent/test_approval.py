@@ -16,7 +16,12 @@ DEED = Deed("HIT", '{"px":"1.08"}', "b2" * 32, "BRAV", "c0" * 8, 4, ("QUOTE", '{
 
 
 def asked(answers: dict[str, Any] | None = None, state: str | None = None, **kind: Any) -> Ask:
-    given: dict[str, Any] = {"caller": Caller(), "revision": MODERN, "meta": {}, "capabilities": {"elicitation": {}}}
+    given: dict[str, Any] = {
+        "caller": Caller(),
+        "revision": MODERN,
+        "meta": {},
+        "capabilities": {"elicitation": {}},
+    }
     return Ask(**{**given, "answers": answers or {}, "state": state, **kind})
 
 

@@ -128,7 +128,10 @@ def test_with_a_code_set_no_other_desk_may_be_opened() -> None:
 
 def test_the_settings_are_shown_as_json() -> None:
     rails = Rails(
-        counterparties=frozenset({"BRAV"}), caps={"qty": Decimal("5e6")}, ask_before=frozenset({"HIT"}), code="ALFA"
+        counterparties=frozenset({"BRAV"}),
+        caps={"qty": Decimal("5e6")},
+        ask_before=frozenset({"HIT"}),
+        code="ALFA",
     )
     shown = msgspec.json.decode(msgspec.json.encode(rails.shown()))
     assert shown == {
@@ -147,7 +150,9 @@ amounts = st.one_of(
 )
 leaves = st.one_of(st.none(), st.booleans(), st.text(max_size=5), amounts)
 names = st.sampled_from(["qty", "QTY", "px", "legs", "q"])
-bodies = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3))
+bodies = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3)
+)
 
 
 def named(value: Any) -> list[Any]:

@@ -40,7 +40,9 @@ def test_a_file_gives_all_rails(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("agent.settings")
 def test_the_command_line_stands_in_place_of_the_file_and_caps_are_merged(tmp_path: Path) -> None:
-    line = Given(counterparties=["ECHO"], ask_before=["CONFIRM"], caps=read_caps(["px=3", "notional=1e9"]), code="ZULU")
+    line = Given(
+        counterparties=["ECHO"], ask_before=["CONFIRM"], caps=read_caps(["px=3", "notional=1e9"]), code="ZULU"
+    )
     rails = make_rails(read_file(written(tmp_path, FILE)), line)
     assert rails.counterparties == {"ECHO"}
     assert rails.types == {"RFQ", "HIT", "CONFIRM"}

@@ -80,5 +80,7 @@ REQUIREMENTS: dict[str, str] = {
     "and agree, or both absent; else -32020",
     "mcp.logging": "log messages go out on the request's own stream from the level that the request, or its session, "
     "names",
+    "mcp.one-cursor": "a reader that leaves one face goes on at another with the same cursor, with no gap and no "
+    "repeat; a cursor that leads nowhere is answered with its reason",
     "mcp.official-client": "the official Python client does a whole call in its legacy, auto and pinned modes",
 }

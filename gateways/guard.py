@@ -209,7 +209,8 @@ def check_origin(app: App, origins: Origins, bounds: Bounds) -> App:
             await app(scope, receive, send)
             return
         site = _site(given[0]) if len(given) == 1 else None
-        if site is None or not (site in allowed or site == public or _same_host(site, host, local)):
+        ours = site == public or (_same_host(site, host, local) and not _downgraded(site, host, public))
+        if site is None or not (site in allowed or ours):
             await respond(scope, receive, send, _barred(403, "this Origin may not ask"), bounds)
         elif _is_preflight(scope):
             await respond(scope, receive, send, (204, _preflight(given[0]), b""), bounds)
@@ -268,9 +269,14 @@ def _known_host(host: tuple[str, int | None] | None, server: Address | None, pub
     return public is None
 
 
-def _same_host(site: Site, host: tuple[str, int | None] | None, local: bool) -> bool:
+def _downgraded(site: Site | None, host: tuple[str, int | None] | None, public: Site | None) -> bool:
+    """A page of our public name, but without the TLS that the public URL has: anybody on the way wrote it."""
+    return bool(site and host and public and host[0] == public[1] and site[0] != public[0])
+
+
+def _same_host(site: Site | None, host: tuple[str, int | None] | None, local: bool) -> bool:
     """The page came from this very host; on loopback, from any port of this machine."""
-    if host is None:
+    if site is None or host is None:
         return False
     if local and host[0] in LOOPBACK_NAMES:
         return site[1] in LOOPBACK_NAMES

@@ -82,5 +82,9 @@ REQUIREMENTS: dict[str, str] = {
     "names",
     "mcp.one-cursor": "a reader that leaves one face goes on at another with the same cursor, with no gap and no "
     "repeat; a cursor that leads nowhere is answered with its reason",
+    "mcp.origin": "a foreign Host is 421 and a foreign Origin 403, whatever the verb and before anything else; a page "
+    "that may ask is told what it may send and see, on the real answer too",
+    "mcp.behind-proxy": "behind a configured proxy the public name is ours, and the client is whom the proxy names; "
+    "nobody else is believed",
     "mcp.official-client": "the official Python client does a whole call in its legacy, auto and pinned modes",
 }

@@ -116,6 +116,8 @@ class Door:
         self.broker = broker
         self.query = b""
         """The query string of every request."""
+        self.client = "127.0.0.1"
+        self.server = "127.0.0.1"
 
     async def ask(
         self, method: str = "POST", path: str = "/mcp", body: Any = b"", **headers: str
@@ -158,8 +160,8 @@ class Door:
             "path": path,
             "query_string": self.query,
             "headers": raw,
-            "client": ("127.0.0.1", 50000),
-            "server": ("127.0.0.1", 80),
+            "client": (self.client, 50000),
+            "server": (self.server, 80),
         }
         await self.app(scope, exchange.receive, exchange.send)
 

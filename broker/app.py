@@ -4,9 +4,10 @@ Doors know these, the registry and the wire, and nothing else. What a verb refus
 fault, and the door shows no more of it than an incident number.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import trio
@@ -27,10 +28,10 @@ from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.desk import Capacity
 from broker.core.machine import Now
-from broker.store.port import Store
+from broker.store.port import Store, Unavailable
 from broker.tools import directory, streams, transcripts, wire
 from broker.tools.context import Caller, Context, Progress, Services
-from broker.tools.lookup import resolve, unknown_desk
+from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Tool, collect
 from broker.wire.ids import Pk
@@ -54,6 +55,8 @@ __all__ = [
 ]
 
 VERSION = "0.1.0"
+P = ParamSpec("P")
+R = TypeVar("R")
 AREAS = (directory, streams, transcripts, wire)
 """The areas whose tools exist; importing them registers the tools."""
 
@@ -71,6 +74,19 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     accepted: int
     """Envelopes accepted since the start."""
     free_bytes: int
+
+
+def _refusing(verb: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R | Refusal]]:
+    """A verb that reads a store which gives nothing now answers `unavailable`."""
+
+    @functools.wraps(verb)
+    async def refusing(*args: P.args, **kwargs: P.kwargs) -> R | Refusal:
+        try:
+            return await verb(*args, **kwargs)
+        except Unavailable:
+            return refuse("unavailable", "the store gives nothing now; nothing was written, try again later")
+
+    return refusing
 
 
 class Broker:
@@ -94,6 +110,7 @@ class Broker:
         """The wire's present public key."""
         return self._services.keyring.pk
 
+    @_refusing
     async def call(
         self, caller: Caller, name: str, params: bytes, *, progress: Progress | None = None
     ) -> Any:
@@ -108,6 +125,7 @@ class Broker:
             self.accepted += 1
         return answer
 
+    @_refusing
     async def admit(
         self, caller: Caller, statement: bytes, sig: str, *, challenge: str | None = None
     ) -> Caller | Refusal:
@@ -117,6 +135,7 @@ class Broker:
             return await authentication(context, statement, sig, challenge)
         return await capability(context, statement, sig)
 
+    @_refusing
     async def follow(
         self, caller: Caller, *, code: str | None = None, after: str | None = None
     ) -> Reader | Refusal:
@@ -139,16 +158,21 @@ class Broker:
         held = self._services.presence.attach(caller.pk)
         stream = stream_name(caller.pk)
         reader = await self._services.hub.read(stream, after, code=code, until=caller.until, held=held)
-        if code is not None:
-            row = await resolve(self._services, code)
-            if row is None or row.pk != caller.pk:  # it moved before we had subscribed
-                reader.end(_gone(code, row.pk if row is not None else None))
+        try:
+            await keep_in_use(self._services, caller.pk)
+            row = await resolve(self._services, code) if code is not None else None
+        except BaseException:
+            reader.close()
+            raise
+        if code is not None and (row is None or row.pk != caller.pk):  # it moved before we had subscribed
+            reader.end(_gone(code, row.pk if row is not None else None))
         return reader
 
+    @_refusing
     async def watch(self, caller: Caller, codes: Sequence[str]) -> Watch | Refusal:
         """Presence of at most 64 desks: a snapshot, then changes, coalesced to one answer a second."""
         del caller  # presence is public
-        fault = directory.labels(codes)
+        fault = directory.check_codes(codes)
         if fault is not None:
             return fault
         pks: dict[str, str | None] = {}
@@ -156,13 +180,18 @@ class Broker:
             row = await resolve(self._services, code)
             pks[code] = row.pk if row is not None else None
         watch = self._services.presence.watch(pks)
-        for code, pk in pks.items():  # one may have moved before we watched
-            row = await resolve(self._services, code)
-            now = row.pk if row is not None else None
-            if now != pk:
-                self._services.presence.rebind(code, now)
+        try:
+            for code, pk in pks.items():  # one may have moved before we watched
+                row = await resolve(self._services, code)
+                now = row.pk if row is not None else None
+                if now != pk:
+                    self._services.presence.rebind(code, now)
+        except BaseException:
+            watch.close()
+            raise
         return watch
 
+    @_refusing
     async def watch_conv(self, caller: Caller, conv: str) -> ConvWatch | Refusal:
         """Wake-ups for a conversation that the caller may read now; refused as read_conv is. No presence."""
         row = await transcripts.readable(Context(caller, self._services), conv)
@@ -218,9 +247,10 @@ class Broker:
         self.stopping = True
         self._services.hub.end(None, refusal)
 
-    def desk_gone(self, code: str, old_pk: str, new_pk: str | None) -> None:
-        """A desk moved (or closed): streams followed through its code end, watchers see the new key."""
-        self._services.hub.end(stream_name(old_pk), _gone(code, new_pk), code=code)
+    def desk_changed(self, code: str, old_pk: str | None, new_pk: str | None) -> None:
+        """A desk was opened, moved or closed: streams followed through its code end, watchers see the new key."""
+        if old_pk is not None:
+            self._services.hub.end(stream_name(old_pk), _gone(code, new_pk), code=code)
         self._services.presence.rebind(code, new_pk)
         suspended = self._services.suspended
         if old_pk in suspended:  # it is the desk that is suspended, whoever holds it; a closed one is none
@@ -266,7 +296,7 @@ async def open_broker(
             info=lambda: broker.wire_info(),
         )
         broker = Broker(services, timers, collect())
-        _add_actors(services, timers, broker.desk_gone)
+        _add_actors(services, timers, broker.desk_changed)
         nursery.start_soon(house.reap)
         nursery.start_soon(timers.run)
         nursery.start_soon(services.presence.run)
@@ -279,7 +309,7 @@ async def open_broker(
 
 
 def _add_actors(
-    services: Services, timers: Timers, desk_gone: Callable[[str, str, str | None], None]
+    services: Services, timers: Timers, desk_changed: Callable[[str, str | None, str | None], None]
 ) -> None:
     settings, limits = services.settings, services.settings.limits
     mailbox, timeout = settings.actors.mailbox, settings.store.commit_timeout_s
@@ -317,7 +347,7 @@ def _add_actors(
             capacity=capacity,
             settings=settings.desks,
             nudge=timers.nudge,
-            gone=desk_gone,
+            changed=desk_changed,
             mailbox=mailbox,
             commit_timeout_s=timeout,
         ),

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from broker.actors.actor import Actor
-from broker.actors.conversation import ConvRow, Dialled, Doubtful, Finished, Rung, stream_name
+from broker.actors.actor import Actor, Stop
+from broker.actors.conversation import ConvRow, Dialled, Doubtful, Finished, Rung, pair_name, stream_name
 from broker.clock import Clock
 from broker.config import Desks
 from broker.core import desk as core
@@ -38,22 +38,24 @@ class Desk(msgspec.Struct):
 
 
 class ReservePlace(msgspec.Struct, frozen=True):
-    """Hold a place for a conversation that this key dials or picks up. Answer: Place or Refusal."""
+    """Hold a place for a conversation that this key dials or picks up. Answer: Place or Refusal. `token`: the asker."""
 
     conv: str
+    token: int
 
 
 class ReserveRing(msgspec.Struct, frozen=True):
     """Hold a place for a ring at this desk. Answer: None or Refusal (desk_busy)."""
 
     conv: str
+    token: int
     ring: Ring
 
 
 class Release(msgspec.Struct, frozen=True):
-    """Give back what was held for a conversation that was not written."""
+    """Give back what this asker held for a conversation that was not written."""
 
-    conv: str
+    token: int
 
 
 class Nonce(msgspec.Struct, frozen=True):
@@ -114,6 +116,10 @@ class SetScreen(msgspec.Struct, frozen=True):
     nonce: Nonce
 
 
+class Used(msgspec.Struct, frozen=True):
+    """The desk's key reads its stream: the desk is in use."""
+
+
 class Suspend(msgspec.Struct, frozen=True):
     """Operators suspend (or, with on false, release) the desk."""
 
@@ -132,7 +138,7 @@ class DeskActor(Actor[Desk]):
         capacity: Capacity,
         settings: Desks,
         nudge: Callable[[int], None],
-        gone: Callable[[str, str, str | None], None],
+        changed: Callable[[str, str | None, str | None], None],
         mailbox: int,
         commit_timeout_s: float,
     ) -> None:
@@ -141,14 +147,14 @@ class DeskActor(Actor[Desk]):
         self._capacity = capacity
         self._settings = settings
         self._nudge = nudge
-        self._gone = gone
+        self._changed = changed
 
     async def load(self) -> Desk:
         places = Places(Pk(self.key))
-        for conv in await self._index("open"):
-            core.dialled(places, conv)
-        for conv in await self._index("ringing"):
-            core.rung(places, conv, "")
+        for document in await self._calls("open"):
+            core.dialled(places, document.id)
+        for document in await self._calls("ringing"):
+            await self._ring_again(places, msgspec.json.decode(document.doc, type=ConvRow))
         row, version = await self._read_row()
         return Desk(places, row, version)
 
@@ -160,12 +166,14 @@ class DeskActor(Actor[Desk]):
         if desk.row is None:
             desk.row, desk.version = await self._read_row()
         match command:
-            case ReservePlace(conv):
-                return await self._reserve_place(desk.places, conv)
+            case ReservePlace():
+                return await self._reserve_place(desk.places, command)
             case ReserveRing():
                 return await self._reserve_ring(desk, command)
             case Dialled(conv):
                 core.dialled(desk.places, conv)
+                return await self._touch(desk)
+            case Used():
                 return await self._touch(desk)
             case MayOpen(code):
                 judged = await self._judge(desk, code, self._clock.now_ms())
@@ -188,29 +196,32 @@ class DeskActor(Actor[Desk]):
 
     def _told(self, places: Places, command: Release | Rung | Finished | Doubtful) -> None:
         match command:
-            case Release(conv):
-                core.release(places, conv)
+            case Release(token):
+                core.release(places, token)
             case Rung(conv, sender):
-                core.rung(places, conv, sender)
+                core.rung(places, conv, Ring(sender, None, True))
             case Finished(conv):
                 core.finished(places, conv)
             case Doubtful(conv):
                 places.doubtful[conv] = self._clock.monotonic() + DOUBT_S
 
-    async def _reserve_place(self, places: Places, conv: str) -> Place | Refusal:
+    async def _reserve_place(self, places: Places, command: ReservePlace) -> Place | Refusal:
         await self._settle(places)
-        if len(places.open) + len(places.held) >= self._capacity.conversations:
+        if len(places.taken()) >= self._capacity.conversations:
             # One may have to go: the oldest in the order of the commits, which is the store's to say.
             places.open.clear()
-            for each in await self._index("open"):
-                core.dialled(places, each)
-        return core.reserve_place(places, conv, self._clock.monotonic(), self._capacity)
+            for document in await self._calls("open"):
+                core.dialled(places, document.id)
+        mono = self._clock.monotonic()
+        return core.reserve_place(places, command.conv, command.token, mono, self._capacity)
 
     async def _reserve_ring(self, desk: Desk, command: ReserveRing) -> Refusal | None:
         await self._settle(desk.places)
         screen = desk.row.screen if desk.row is not None else Screen()
         mono = self._clock.monotonic()
-        return core.reserve_ring(desk.places, command.conv, command.ring, screen, mono, self._capacity)
+        return core.reserve_ring(
+            desk.places, command.conv, command.token, command.ring, screen, mono, self._capacity
+        )
 
     async def _settle(self, places: Places) -> None:
         """Look up calls with a commit in doubt: nobody told whether it has landed."""
@@ -222,9 +233,14 @@ class DeskActor(Actor[Desk]):
             elif row is not None and (self.key == row.caller or row.answered_at is not None):
                 core.dialled(places, conv)
             elif row is not None:
-                core.rung(places, conv, row.caller)
+                await self._ring_again(places, row)
             if until <= self._clock.monotonic():
                 del places.doubtful[conv]
+
+    async def _ring_again(self, places: Places, row: ConvRow) -> None:
+        """A ring as the store knows it: from whom, and whether they have talked; its address is forgotten."""
+        known = bool(await self.store.find("conv", "pair", pair_name(row.caller, row.callee), limit=1))
+        core.rung(places, row.conv, Ring(row.caller, None, known))
 
     async def _open(self, desk: Desk, command: Open) -> dict[str, Any] | Refusal:
         now = self._clock.now_ms()
@@ -242,7 +258,10 @@ class DeskActor(Actor[Desk]):
         )
         put_code = Put("code", code, holder.version if holder else 0, msgspec.json.encode(CodeRow(self.key)))
         puts = (put_code, *await self._lapsed_code(old, code))
-        return await self._write(desk, row, puts, command.nonce, core.row_result(row))
+        answer = await self._write(desk, row, puts, command.nonce, core.row_result(row))
+        if not isinstance(answer, Refusal):
+            self._changed(code, None, self.key)
+        return answer
 
     async def _judge(self, desk: Desk, code: str, now: int) -> Document | Refusal | None:
         """The code's document where this key may open it: code_reserved, code_taken, desk_exists."""
@@ -259,11 +278,11 @@ class DeskActor(Actor[Desk]):
         return holder
 
     async def _lapsed_code(self, old: DeskRow | None, code: str) -> tuple[Put, ...]:
-        """The code that this key lost by not using it is closed from then on: it stays reserved."""
+        """The code that a key lost by not using it is closed from then on: it stays reserved."""
         document = await self.store.get("code", old.code) if old is not None and old.code != code else None
-        if old is None or document is None or msgspec.json.decode(document.doc, type=CodeRow).pk != self.key:
+        if old is None or document is None or msgspec.json.decode(document.doc, type=CodeRow).pk != old.pk:
             return ()
-        closed = CodeRow(self.key, closed_at=old.used_at + self._settings.lapse_days * core.DAY_MS)
+        closed = CodeRow(old.pk, closed_at=old.used_at + self._settings.lapse_days * core.DAY_MS)
         return (Put("code", old.code, document.version, msgspec.json.encode(closed)),)
 
     async def _code_free(self, code: str, doc: bytes, now: int) -> Refusal | None:
@@ -284,13 +303,13 @@ class DeskActor(Actor[Desk]):
         row = desk.row
         if row is None or row.code != command.code:
             return refuse("unknown_desk", "this key does not hold that code any more")
-        taker = await self.store.get("desk", command.new_pk)
-        if taker is not None:
+        if await self._vacant(command.new_pk) is None:
             return refuse("desk_exists", "the new key already holds a desk")
         if not command.by_recovery:
             return await self._hand_over(desk, row, command.new_pk, command.nonce)
         if row.moving is not None:
-            return refuse("conflict", "a move by the recovery key is already waiting; cancel it first")
+            waiting = {"new_pk": row.moving.new_pk, "effective_at": row.moving.effective_at}
+            return refuse("conflict", "a recovery key's move waits already; cancel it first", moving=waiting)
         at = self._clock.now_ms() + round(self._settings.recovery_h * 3_600_000)
         event = {"code": row.code, "new_pk": command.new_pk, "effective_at": at}
         moving = msgspec.structs.replace(row, moving=Moving(command.new_pk, at))
@@ -299,21 +318,36 @@ class DeskActor(Actor[Desk]):
         self._nudge(at)
         return answered
 
+    async def _vacant(self, pk: str) -> tuple[int, DeskRow | None] | None:
+        """Where a key holds no desk (or has lost it by not using it): the version of its row, and that row."""
+        document = await self.store.get("desk", pk)
+        if document is None:
+            return 0, None
+        row = msgspec.json.decode(document.doc, type=DeskRow)
+        lapsed = core.lapsed(row, self._clock.now_ms(), self._settings.lapse_days)
+        return (document.version, row) if lapsed else None
+
     async def _hand_over(
         self, desk: Desk, row: DeskRow, new_pk: str, nonce: Nonce | None
     ) -> dict[str, Any] | Refusal:
         """The desk goes to a new key: one unit for both rows, the code and the event on the old key's stream."""
         now = self._clock.now_ms()
+        vacant = await self._vacant(new_pk)
+        if vacant is None:  # it opened one this moment
+            raise Stop
+        version, old = vacant
         code = await self.store.get("code", row.code)
-        moved = msgspec.structs.replace(row, pk=new_pk, used_at=now, moving=None)
+        suspended = row.suspended or (old is not None and old.suspended)
+        moved = msgspec.structs.replace(row, pk=new_pk, used_at=now, moving=None, suspended=suspended)
         puts = (
             Put("code", row.code, code.version if code else 0, msgspec.json.encode(CodeRow(new_pk))),
-            Put("desk", new_pk, 0, msgspec.json.encode(moved), _index_of(moved)),
+            Put("desk", new_pk, version, msgspec.json.encode(moved), _index_of(moved)),
+            *await self._lapsed_code(old, row.code),
         )
         event = {"code": row.code, "pk": new_pk, "moved_at": now}
         answer = await self._write(desk, None, puts, nonce, core.row_result(moved), ("desk_moved", event))
         if not isinstance(answer, Refusal):
-            self._gone(row.code, row.pk, new_pk)
+            self._changed(row.code, row.pk, new_pk)
         return answer
 
     async def _cancel_move(self, desk: Desk, command: CancelMove) -> dict[str, Any] | Refusal:
@@ -322,13 +356,22 @@ class DeskActor(Actor[Desk]):
             return refuse("unknown_desk", "this key does not hold that code any more")
         if row.moving is None:
             return refuse("not_found", "no move of this desk is waiting")
+        return await self._stay(desk, row, row.moving, command.nonce)
+
+    async def _stay(
+        self, desk: Desk, row: DeskRow, moving: Moving, nonce: Nonce | None
+    ) -> dict[str, Any] | Refusal:
+        """The recovery key's move is off; whoever was told of it is told."""
         stays = msgspec.structs.replace(row, moving=None)
-        return await self._write(desk, stays, (), command.nonce, core.row_result(stays))
+        event = {"code": row.code, "new_pk": moving.new_pk, "cancelled": True}
+        return await self._write(desk, stays, (), nonce, core.row_result(stays), ("moving", event))
 
     async def _close(self, desk: Desk, command: Close) -> dict[str, Any] | Refusal:
         row = desk.row
         if row is None or row.code != command.code:
             return refuse("unknown_desk", "this key does not hold that code any more")
+        if row.suspended:
+            return refuse("suspended", "the operators suspended this desk; closing it would shed that")
         now = self._clock.now_ms()
         code = await self.store.get("code", row.code)
         closed = msgspec.json.encode(CodeRow(self.key, closed_at=now))
@@ -338,7 +381,7 @@ class DeskActor(Actor[Desk]):
             desk, None, (put,), command.nonce, core.row_result(row), ("desk_closed", event)
         )
         if not isinstance(answer, Refusal):
-            self._gone(row.code, row.pk, None)
+            self._changed(row.code, row.pk, None)
         return answer
 
     async def _screen(self, desk: Desk, command: SetScreen) -> dict[str, Any] | Refusal:
@@ -355,12 +398,15 @@ class DeskActor(Actor[Desk]):
         return await self._write(desk, row, (), None, core.row_result(row))
 
     async def _due(self, desk: Desk) -> Any:
-        """A recovery key's move whose time has come; one to a key that meanwhile holds a desk is dropped."""
-        row = desk.row
-        if row is None or row.moving is None or row.moving.effective_at > self._clock.now_ms():
+        """A recovery key's move whose time has come. One to a key that meanwhile holds a desk is dropped, and so is
+        that of a desk which lapsed before (the wire was down for months): its code may be another's.
+        """
+        row, now = desk.row, self._clock.now_ms()
+        if row is None or row.moving is None or row.moving.effective_at > now:
             return None
-        if await self.store.get("desk", row.moving.new_pk) is not None:
-            return await self._write(desk, msgspec.structs.replace(row, moving=None), (), None, {})
+        over = core.lapsed(row, now, self._settings.lapse_days)
+        if over or await self._vacant(row.moving.new_pk) is None:
+            return await self._stay(desk, row, row.moving, None)
         return await self._hand_over(desk, row, row.moving.new_pk, None)
 
     async def _touch(self, desk: Desk) -> None:
@@ -368,6 +414,8 @@ class DeskActor(Actor[Desk]):
         now = self._clock.now_ms()
         row = desk.row
         if row is not None and now - row.used_at >= core.DAY_MS and not self.gone:
+            if core.lapsed(row, now, self._settings.lapse_days):
+                return  # what has lapsed is not revived: somebody else may hold the code
             await self._write(desk, msgspec.structs.replace(row, used_at=now), (), None, {})
 
     async def _write(
@@ -384,11 +432,7 @@ class DeskActor(Actor[Desk]):
         index = _index_of(row) if row is not None else ()
         unit = Unit(
             puts=(Put("desk", self.key, desk.version, doc, index), *puts),
-            deliver=(
-                (Deliver(stream_name(self.key), event[0], data=msgspec.json.encode(event[1])),)
-                if event is not None
-                else ()
-            ),
+            deliver=((_event(self.key, event, self._clock.now_ms()),) if event is not None else ()),
             remember=nonce.remember(answer) if nonce is not None else None,
         )
         refused = await self.commit(unit)
@@ -404,15 +448,21 @@ class DeskActor(Actor[Desk]):
             return None, 0
         return msgspec.json.decode(document.doc, type=DeskRow), document.version
 
-    async def _index(self, name: str) -> list[str]:
-        convs: list[str] = []
+    async def _calls(self, name: str) -> list[Document]:
+        """The calls of this key that stand under `name` in the index, in the order in which they came there."""
+        found: list[Document] = []
         after = 0
         while True:
             page = await self.store.find("conv", name, self.key, after, PAGE)
-            convs.extend(document.id for document in page)
+            found.extend(page)
             if len(page) < PAGE:
-                return convs
+                return found
             after = page[-1].order
+
+
+def _event(pk: str, event: tuple[str, dict[str, Any]], at: int) -> Deliver:
+    """A desk's own event on its key's stream; kept from `at` on as long as any other."""
+    return Deliver(stream_name(pk), event[0], data=msgspec.json.encode(event[1]), at=at)
 
 
 def _index_of(row: DeskRow) -> tuple[tuple[str, str | int], ...]:

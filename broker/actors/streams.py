@@ -22,6 +22,8 @@ from broker.wire.refusals import Refusal
 
 __all__ = ["Delivery", "Ended", "Hub", "HubStatistics", "Polled", "Reader", "Resume", "Slow"]
 
+PAGE_BYTES: Final = 262_144
+"""What one poll gives at most, one event apart: a reply must not stall the others."""
 SCAN: Final = 4096
 """Events that one poll looks at before it answers, so that a filter can't make it read for ever."""
 
@@ -117,13 +119,13 @@ class Hub:
         Raises what the store raises. Cancelling changes nothing.
         """
         found: list[Delivery] = []
-        seen = 0
+        seen = size = 0
         page = min(PAGE, limit) if kinds is None and own is None else PAGE
         deadline = trio.current_time() + wait_s
         async with await self.read(stream, after, code=code, until=until) as reader:
             cursor = reader.resume.from_
             try:
-                while len(found) < limit and seen < SCAN:
+                while len(found) < limit and seen < SCAN and size < PAGE_BYTES:
                     batch = await reader.take(page)
                     if not batch:
                         if found or trio.current_time() >= deadline:
@@ -131,9 +133,13 @@ class Hub:
                         with trio.move_on_at(deadline):
                             await reader.wait()
                     for each in batch:
+                        wanted = (kinds is None or each.kind in kinds) and (own is None or each.own is own)
+                        size += len(each.params) if wanted else 0
+                        if found and size > PAGE_BYTES:
+                            break
                         seen += 1
                         cursor = each.cursor
-                        if (kinds is None or each.kind in kinds) and (own is None or each.own is own):
+                        if wanted:
                             found.append(each)
                             if len(found) == limit:
                                 break

@@ -81,16 +81,23 @@ class Capacity(msgspec.Struct, frozen=True):
 
 
 class Places(msgspec.Struct):
-    """The conversations and rings of one pk, in memory; oldest first."""
+    """The conversations and rings of one pk, in memory; oldest first.
+
+    What is held belongs to one asker, by its token, who alone gives it back; it ends by itself after seconds.
+    """
 
     pk: Pk
     open: dict[str, None] = msgspec.field(default_factory=dict)
     rings: dict[str, Ring] = msgspec.field(default_factory=dict)
-    held: dict[str, float] = msgspec.field(default_factory=dict)
-    """Reserved conversation places: conv → monotonic second at which the reservation is over."""
-    held_rings: dict[str, tuple[float, Ring]] = msgspec.field(default_factory=dict)
+    held: dict[int, tuple[str, float]] = msgspec.field(default_factory=dict)
+    """Token → the conversation that a place is held for, and the monotonic second at which that is over."""
+    held_rings: dict[int, tuple[str, float, Ring]] = msgspec.field(default_factory=dict)
     doubtful: dict[str, float] = msgspec.field(default_factory=dict)
     """Calls with a commit in doubt: conv → monotonic second until which it may still land."""
+
+    def taken(self) -> set[str]:
+        """The conversations that count: open ones, and those that a place is held for."""
+        return {*self.open, *(conv for conv, _ in self.held.values())}
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -99,68 +106,77 @@ class Place(msgspec.Struct, frozen=True):
     evict: tuple[str, ...]
 
 
-def reserve_place(places: Places, conv: str, mono: float, capacity: Capacity) -> Place | Refusal:
+def reserve_place(places: Places, conv: str, token: int, mono: float, capacity: Capacity) -> Place | Refusal:
     """Hold a place for a conversation that the pk dials or picks up; names the oldest where it is one too many."""
     _forget_held(places, mono)
-    if conv in places.open or conv in places.held:
-        places.held[conv] = mono + capacity.reservation_s
+    if conv in places.open:
         return Place(())
-    excess = len(places.open) + len(places.held) + 1 - capacity.conversations
+    excess = len(places.taken() | {conv}) - capacity.conversations
     if excess > len(places.open):
         return refuse(
             "overloaded", "as many calls as this key may have are being dialled", retry_after_ms=1000
         )
-    places.held[conv] = mono + capacity.reservation_s
+    places.held[token] = (conv, mono + capacity.reservation_s)
     return Place(tuple(list(places.open)[: max(excess, 0)]))
 
 
 def reserve_ring(
-    places: Places, conv: str, ring: Ring, screen: Screen, mono: float, capacity: Capacity
+    places: Places, conv: str, token: int, ring: Ring, screen: Screen, mono: float, capacity: Capacity
 ) -> Refusal | None:
     """Hold a place for a ring at the desk called, or say desk_busy."""
     _forget_held(places, mono)
-    if conv in places.rings or conv in places.held_rings:
+    if conv in places.rings:
         return None
-    waiting = [*places.rings.values(), *(held for _, held in places.held_rings.values())]
-    from_address = sum(1 for other in waiting if ring.address is not None and other.address == ring.address)
-    strangers = sum(1 for other in waiting if not other.known)
+    waiting = {**{held: ring for held, _, ring in places.held_rings.values()}, **places.rings}
+    waiting.pop(conv, None)
+    others = list(waiting.values())
+    from_address = sum(1 for other in others if ring.address is not None and other.address == ring.address)
+    strangers = sum(1 for other in others if not other.known)
     busy = (
         _screened(screen, ring)
-        or len(waiting) >= capacity.rings
+        or len(others) >= capacity.rings
         or from_address >= capacity.rings_per_address
         or (not ring.known and strangers >= capacity.rings - capacity.rings_known)
     )
     if busy:
         return refuse("desk_busy", "the desk takes no more rings now; dial again later", retry_after_ms=5000)
-    places.held_rings[conv] = (mono + capacity.reservation_s, ring)
+    places.held_rings[token] = (conv, mono + capacity.reservation_s, ring)
     return None
 
 
-def release(places: Places, conv: str) -> None:
-    """Give back what was held for a conversation that was not written."""
-    places.held.pop(conv, None)
-    places.held_rings.pop(conv, None)
+def release(places: Places, token: int) -> None:
+    """Give back what this asker held for a conversation that was not written."""
+    places.held.pop(token, None)
+    places.held_rings.pop(token, None)
 
 
 def dialled(places: Places, conv: str) -> None:
     """A CALL by this pk, or its PICKUP, was committed."""
-    places.held.pop(conv, None)
+    _settled(places, conv)
     places.rings.pop(conv, None)
-    places.held_rings.pop(conv, None)
     places.open.setdefault(conv)
 
 
-def rung(places: Places, conv: str, sender: str) -> None:
-    """A CALL to this pk was committed."""
-    held = places.held_rings.pop(conv, None)
-    places.rings.setdefault(conv, held[1] if held else Ring(sender, None, True))
+def rung(places: Places, conv: str, ring: Ring) -> None:
+    """A CALL to this pk was committed; what was held for it knows more of the caller than `ring` does."""
+    held = [kept for held, _, kept in places.held_rings.values() if held == conv]
+    _settled(places, conv)
+    places.rings.setdefault(conv, held[0] if held else ring)
 
 
 def finished(places: Places, conv: str) -> None:
     """An END was committed."""
+    _settled(places, conv)
     places.open.pop(conv, None)
     places.rings.pop(conv, None)
-    release(places, conv)
+
+
+def _settled(places: Places, conv: str) -> None:
+    """What was held for a conversation is not needed any more: it is written."""
+    for token in [token for token, (held, _) in places.held.items() if held == conv]:
+        del places.held[token]
+    for token in [token for token, (held, _, _) in places.held_rings.items() if held == conv]:
+        del places.held_rings[token]
 
 
 def _screened(screen: Screen, ring: Ring) -> bool:
@@ -172,10 +188,10 @@ def _screened(screen: Screen, ring: Ring) -> bool:
 
 
 def _forget_held(places: Places, mono: float) -> None:
-    for conv in [conv for conv, until in places.held.items() if until <= mono]:
-        del places.held[conv]
-    for conv in [conv for conv, (until, _) in places.held_rings.items() if until <= mono]:
-        del places.held_rings[conv]
+    for token in [token for token, (_, until) in places.held.items() if until <= mono]:
+        del places.held[token]
+    for token in [token for token, (_, until, _) in places.held_rings.items() if until <= mono]:
+        del places.held_rings[token]
 
 
 def row_result(row: DeskRow) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from broker.wire.ids import CODE, CodeParam
 from broker.wire.refusals import Refusal, refuse
 
 Codes = Annotated[
-    list[Annotated[str, Meta(pattern="^[A-Z]{4}$")]],
+    list[Annotated[str, Meta(pattern=r"^[A-Z]{4}$(?!\n)")]],
     Meta(max_length=64, description="the desks asked about, at most 64; none: all that are online"),
 ]
 
@@ -141,7 +141,7 @@ async def wire_info(context: Context) -> dict[str, Any]:
     return context.services.info()
 
 
-def labels(codes: Sequence[str]) -> Refusal | None:
+def check_codes(codes: Sequence[str]) -> Refusal | None:
     """Whether these codes may be watched: well formed, at most 64."""
     if len(codes) > 64:
         return refuse("bad_request", "at most 64 codes are watched by one connection", path="codes")

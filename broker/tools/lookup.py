@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from broker.actors.actor import Actor
 from broker.actors.conversation import ConvRow
+from broker.actors.desk import Used
 from broker.core import desk as core
 from broker.core.conversation import Conversation
 from broker.core.desk import CodeRow, DeskRow
@@ -14,7 +15,8 @@ from broker.tools.context import Context, Services
 from broker.wire.refusals import Refusal, refuse
 
 ConvParam = Annotated[
-    str, Meta(pattern="^[0-9a-f]{16}$", description="the conversation's id, 16 lowercase hex characters")
+    str,
+    Meta(pattern=r"^[0-9a-f]{16}$(?!\n)", description="the conversation's id, 16 lowercase hex characters"),
 ]
 NParam = Annotated[
     int, Meta(ge=0, le=2**53 - 1, description="the envelope's number in the conversation, from 0")
@@ -22,7 +24,8 @@ NParam = Annotated[
 SigParam = Annotated[
     str,
     Meta(
-        pattern="^[0-9a-f]{128}$", description="Ed25519 signature over the canonical text, 128 lowercase hex"
+        pattern=r"^[0-9a-f]{128}$(?!\n)",
+        description="Ed25519 signature over the canonical text, 128 lowercase hex",
     ),
 ]
 EnvelopeParam = Annotated[
@@ -59,6 +62,13 @@ async def desk_of(services: Services, pk: str) -> DeskRow | None:
     if core.lapsed(row, services.clock.now_ms(), services.settings.desks.lapse_days):
         return None
     return row
+
+
+async def keep_in_use(services: Services, pk: str) -> None:
+    """A desk whose stream is read is in use: noted at most once a day, so that it does not lapse."""
+    row = await desk_of(services, pk)
+    if row is not None and services.clock.now_ms() - row.used_at >= core.DAY_MS:
+        await services.house.ask("desk", pk, Used())
 
 
 def unknown_desk(code: str) -> Refusal:

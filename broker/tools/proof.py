@@ -119,11 +119,24 @@ async def reader(context: Context, statement: bytes | None, sig: str | None) -> 
             return refuse(
                 "unauthenticated", "this needs a follow statement of your key (statement and sig), or a token"
             )
-        return context.caller
+        return await _still(context.services, context.caller)
     if statement is None or sig is None:
         missing = "statement" if statement is None else "sig"
         return refuse("bad_request", "statement and sig go together", path=missing)
     return await capability(context, statement, sig)
+
+
+async def _still(services: Services, caller: Caller) -> Caller | Refusal:
+    """A capability that a door admitted earlier: past its `until`, or after its desk moved or closed, it is over."""
+    if caller.until is not None and caller.until * 1000 <= services.clock.now_ms():
+        return refuse("bad_statement", "its time has passed; sign a new one", path="until")
+    if caller.code is not None:
+        row = await resolve(services, caller.code)
+        if row is None:
+            return unknown_desk(caller.code)
+        if row.pk != caller.pk:
+            return refuse("desk_moved", f"{caller.code} has moved to another key", pk=row.pk)
+    return caller
 
 
 async def check_signature(

@@ -14,6 +14,7 @@ import msgspec
 
 from broker.tools.context import Context
 from broker.wire import canonical
+from broker.wire.grammar import shown
 from broker.wire.refusals import Refusal, refuse
 
 Face = Literal["wire", "network", "arena", "trial", "operator"]
@@ -71,8 +72,8 @@ class Tool(msgspec.Struct, frozen=True):
         for name, raw in members.items():
             param = params.get(name)
             if param is None:
-                known = ", ".join(params) or "none"
-                return refuse("bad_request", f"{self.name} takes no {name!r}; it takes: {known}", path=name)
+                known, named = ", ".join(params) or "none", shown(name)
+                return refuse("bad_request", f"{self.name} takes no {named!r}; it takes: {known}", path=named)
             value = _decode(param, raw)
             if isinstance(value, Refusal):
                 return value
@@ -152,7 +153,8 @@ def _is_raw(hint: Any) -> bool:
 
 def _decode(param: Param, raw: msgspec.Raw) -> Any:
     if param.raw:
-        return bytes(raw)
+        text = bytes(raw)
+        return None if text == b"null" and not param.required else text
     text = bytes(raw)
     try:
         return param.decoder.decode(text)

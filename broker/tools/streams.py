@@ -7,8 +7,9 @@ import trio
 from msgspec import Meta
 
 from broker.actors.conversation import stream_name
-from broker.tools.context import Context
-from broker.tools.lookup import SigParam, StatementParam, resolve, unknown_desk
+from broker.actors.streams import PAGE_BYTES
+from broker.tools.context import Context, Progress, Services
+from broker.tools.lookup import SigParam, StatementParam, keep_in_use, resolve, unknown_desk
 from broker.tools.proof import reader
 from broker.tools.registry import tool
 from broker.wire.events import Resume
@@ -70,36 +71,14 @@ async def desk_rings(
         return unknown_desk(code)
     if row.pk != caller.pk or caller.code not in (None, code):
         return refuse("not_a_party", "the code does not resolve to your key")
+    await keep_in_use(services, row.pk)
     services.presence.polled(row.pk)
     seconds = min(wait_ms, MAX_WAIT_MS) / 1000
     stream = stream_name(row.pk)
     with services.presence.attach(row.pk):
-        if context.progress is None or not seconds:
-            polled = await services.hub.poll(
-                stream, after, 500, seconds, kinds=("ring",), code=code, until=caller.until
-            )
-            if isinstance(polled, Refusal):
-                return polled
-            return Rings(
-                polled.resume, [msgspec.Raw(each.params) for each in polled.deliveries], polled.cursor
-            )
-        deadline = trio.current_time() + seconds
-        first: Resume | None = None
-        rings: list[msgspec.Raw] = []
-        while True:
-            left = max(0.0, deadline - trio.current_time())
-            polled = await services.hub.poll(
-                stream, after, 500, left, kinds=("ring",), code=code, until=caller.until
-            )
-            if isinstance(polled, Refusal):
-                return polled
-            after = polled.cursor
-            first = first or polled.resume
-            for delivery in polled.deliveries:
-                rings.append(msgspec.Raw(delivery.params))
-                await context.progress(delivery.params)
-            if not polled.deliveries and trio.current_time() >= deadline:
-                return Rings(first, rings, after)
+        if context.progress is None:
+            return await _rings(services, stream, after, seconds, code, caller.until)
+        return await _tell_rings(context, context.progress, stream, after, seconds, code, caller.until)
 
 
 @tool(face="wire", title="Wait for events", read_only=True)
@@ -121,12 +100,7 @@ async def wait_for_events(
         return caller
     services = context.services
     assert caller.pk is not None  # reader() gives a caller with a key
-    if caller.code is not None:
-        row = await resolve(services, caller.code)
-        if row is None or row.pk != caller.pk:
-            return refuse(
-                "desk_moved", "the desk has moved or closed; sign a statement for your present desk"
-            )
+    await keep_in_use(services, caller.pk)
     services.presence.polled(caller.pk)
     seconds = min(wait_ms, MAX_WAIT_MS) / 1000
     with services.presence.attach(caller.pk):
@@ -137,6 +111,41 @@ async def wait_for_events(
         return polled
     events = [_with_kind(delivery.kind, delivery.params) for delivery in polled.deliveries]
     return Events(polled.resume, events, polled.cursor)
+
+
+async def _rings(
+    services: Services, stream: str, after: str | None, seconds: float, code: str, until: int | None
+) -> Rings | Refusal:
+    polled = await services.hub.poll(stream, after, 500, seconds, kinds=("ring",), code=code, until=until)
+    if isinstance(polled, Refusal):
+        return polled
+    return Rings(polled.resume, [msgspec.Raw(each.params) for each in polled.deliveries], polled.cursor)
+
+
+async def _tell_rings(
+    context: Context,
+    progress: Progress,
+    stream: str,
+    after: str | None,
+    seconds: float,
+    code: str,
+    until: int | None,
+) -> Rings | Refusal:
+    """Each ring as it comes, until the time is over or a page is full; the result has them all."""
+    deadline = trio.current_time() + seconds
+    found: Rings | None = None
+    while True:
+        left = max(0.0, deadline - trio.current_time())
+        page = await _rings(context.services, stream, after, left, code, until)
+        if isinstance(page, Refusal):
+            return page
+        found = page if found is None else Rings(found.resume, [*found.rings, *page.rings], page.cursor)
+        after = page.cursor
+        for ring in page.rings:
+            await progress(bytes(ring))
+        full = sum(len(bytes(ring)) for ring in found.rings) > PAGE_BYTES
+        if full or (not page.rings and trio.current_time() >= deadline):
+            return found
 
 
 def _with_kind(kind: str, params: bytes) -> Any:

@@ -10,7 +10,8 @@ from broker.actors.conversation import ConvRow, Row, log_name, taken
 from broker.core import conversation as core
 from broker.core.conversation import Conversation, Send
 from broker.core.machine import Now
-from broker.store.port import Document
+from broker.store.port import Document, Entry, Store
+from broker.tools.agree import call_form, desks_agree, suspended
 from broker.tools.context import Context, Services
 from broker.tools.lookup import (
     ConvParam,
@@ -21,19 +22,21 @@ from broker.tools.lookup import (
     conv_row,
     live,
     missing_conv,
-    resolve,
-    unknown_desk,
 )
 from broker.tools.proof import reader
 from broker.tools.registry import tool
 from broker.wire import canonical as canon
 from broker.wire.chain import chain_start, receipt_text
 from broker.wire.envelope import Envelope, read_envelope
-from broker.wire.ids import Sig
+from broker.wire.ids import Pk, Sig
 from broker.wire.refusals import Refusal, refuse
 
 AfterN = Annotated[int, Meta(ge=-1, le=2**53 - 1, description="rows after this n; -1 from the start")]
 Limit = Annotated[int, Meta(ge=1, le=500, description="at most this many")]
+PAGE_BYTES = 262_144
+"""What one page of a transcript carries at most, one row apart."""
+PAGE_STEP = 32
+"""Rows read at once: 256 KiB of the largest."""
 State = Literal["ringing", "open", "ended"]
 
 
@@ -137,7 +140,7 @@ async def read_conv(
         return row
     store = context.services.store
     head = await store.tail(log_name(conv), None, 1)
-    entries = await store.entries(log_name(conv), after, limit)
+    entries = await _page(store, log_name(conv), after, limit)
     row = await conv_row(context.services, conv) or row
     if not head:
         return missing_conv(context)
@@ -177,7 +180,7 @@ async def list_convs(
         for document in page:
             row = msgspec.json.decode(document.doc, type=ConvRow)
             after = document.order
-            if not row.dropped and state in (None, row.phase):
+            if state in (None, row.phase):
                 found.append(_summary(row))
             if len(found) == limit:
                 return ConvList(found, next=after)
@@ -225,12 +228,9 @@ async def canonicalize(
     read = read_envelope(envelope)
     if isinstance(read, Refusal):
         return DryRun(text.decode(), digest, [read.body()])
-    who: str | None = context.caller.pk
-    if statement is not None or sig is not None:
-        caller = await reader(context, statement, sig)
-        if isinstance(caller, Refusal):
-            return caller
-        who = caller.pk
+    who = await _who(context, statement, sig)
+    if isinstance(who, Refusal):
+        return who
     refusals, due = await _dry_run(context, read, who)
     return DryRun(text.decode(), digest, [refusal.body() for refusal in refusals], due)
 
@@ -241,43 +241,59 @@ async def _dry_run(
     """What would be refused of a well-formed envelope, signature apart, and what is due next."""
     services = context.services
     now = Now(services.clock.now_ms(), services.clock.monotonic())
-    skew = core.clock_skew(envelope.ts, now, services.rules)
-    skewed = [skew] if skew is not None else []
-    actor = await live(services, envelope.conv)
+    row = await conv_row(services, envelope.conv)
+    told = row is not None and (services.settings.transcripts == "open" or who in (row.caller, row.callee))
+    actor = await live(services, envelope.conv) if told or (row is not None and envelope.n == 0) else None
     state = actor.state if actor is not None else None
-    told = state is not None and (services.settings.transcripts == "open" or state.party(who or ""))
-    if envelope.n == 0:
-        due = DueNext(0, chain_start(envelope.conv).hex()) if state is None else None
-        if state is not None:
-            return [taken(state, envelope.sender if told else ""), *skewed], due
-        verdict = core.decide_call(envelope, Sig(""), now, services.rules)
-        faults = [verdict] if isinstance(verdict, Refusal) else []
-        return [*await _desk_faults(services, envelope), *faults], due
-    if state is None or not told:
-        hidden = services.settings.transcripts == "parties" and state is not None
-        return skewed if hidden or services.settings.transcripts == "parties" else [
-            missing_conv(context),
-            *skewed,
-        ], None
+    if envelope.n == 0 or envelope.type == "CALL":
+        return await _dry_call(services, envelope, now, row, state if told else None)
+    skew = core.clock_skew(envelope.ts, now, services.rules)
+    faults = [fault for fault in (suspended(services, envelope), skew) if fault is not None]
+    if state is None:
+        unknown = [] if services.settings.transcripts == "parties" else [missing_conv(context)]
+        return unknown + faults, None
     if not state.party(envelope.sender):
-        return [refuse("not_a_party", "from is not a party of the conversation"), *skewed], _due_next(state)
+        return [refuse("not_a_party", "from is not a party of the conversation"), *faults], _due_next(state)
     verdict = core.decide_send(state, Send(envelope, Sig("")), now, services.rules)
-    faults = [verdict] if isinstance(verdict, Refusal) else []
-    return faults + [fault for fault in skewed if fault not in faults], _due_next(state)
+    if isinstance(verdict, Refusal) and verdict not in faults:
+        faults.insert(0, verdict)
+    return faults, _due_next(state)
 
 
-async def _desk_faults(services: Services, envelope: Envelope) -> list[Refusal]:
-    faults: list[Refusal] = []
-    for name, pk, path in (("code_from", envelope.sender, "body.code_from"), ("code_to", envelope.to, "to")):
-        code = envelope.body.get(name)
-        row = await resolve(services, code) if isinstance(code, str) else None
-        if row is None:
-            faults.append(unknown_desk(str(code)))
-        elif row.pk != pk:
-            faults.append(refuse("bad_envelope", f"{name} resolves to another key", path=path, pk=row.pk))
-    if "wire" in envelope.body and envelope.body["wire"] not in services.keyring.opening:
-        faults.append(refuse("bad_envelope", "body.wire names another wire", path="body.wire"))
-    return faults
+async def _dry_call(
+    services: Services, envelope: Envelope, now: Now, row: ConvRow | None, state: Conversation | None
+) -> tuple[list[Refusal], DueNext | None]:
+    """The same for a CALL, in the order in which send_call judges."""
+    form = call_form(envelope, services.keyring.opening)
+    if form is not None:
+        return [form], DueNext(0, chain_start(envelope.conv).hex()) if row is None else None
+    verdict = core.decide_call(envelope, Sig(""), now, services.rules)
+    used = refuse("conv_exists", "this conv was used before; choose a new random one")
+    found = [
+        await desks_agree(services, envelope),
+        suspended(services, envelope),
+        None if row is None else taken(state, envelope.sender) if state is not None else used,
+        verdict if isinstance(verdict, Refusal) else None,
+    ]
+    due = DueNext(0, chain_start(envelope.conv).hex()) if row is None else None
+    return [fault for fault in found if fault is not None], due
+
+
+async def _page(store: Store, log: str, after: int, limit: int) -> list[Entry]:
+    """At most `limit` rows, and no more than PAGE_BYTES of them (but one): a reply must not stall the others."""
+    page: list[Entry] = []
+    size = 0
+    while len(page) < limit:
+        step = min(PAGE_STEP, limit - len(page))
+        entries = await store.entries(log, page[-1].n if page else after, step)
+        for entry in entries:
+            size += len(entry.data)
+            if page and size > PAGE_BYTES:
+                return page
+            page.append(entry)
+        if len(entries) < step:
+            break
+    return page
 
 
 def _due_next(state: Conversation) -> DueNext | None:
@@ -289,18 +305,24 @@ async def readable(
 ) -> ConvRow | Refusal:
     """The conversation's document for a caller that may read it; unknown_conv for all others."""
     services = context.services
-    who: str | None = context.caller.pk
-    if statement is not None or sig is not None:
-        caller = await reader(context, statement, sig)
-        if isinstance(caller, Refusal):
-            return caller
-        who = caller.pk
+    who = await _who(context, statement, sig)
+    if isinstance(who, Refusal):
+        return who
     row = await conv_row(services, conv)
     if row is None or row.dropped:
         return missing_conv(context)
     if services.settings.transcripts == "parties" and who not in (row.caller, row.callee):
         return missing_conv(context)
     return row
+
+
+async def _who(context: Context, statement: bytes | None, sig: str | None) -> Pk | Refusal | None:
+    """The key that a reader proves, None for nobody; a proof is looked at only where it matters, or was sent."""
+    sent = statement is not None or sig is not None
+    if not sent and (context.caller.pk is None or context.services.settings.transcripts == "open"):
+        return context.caller.pk
+    caller = await reader(context, statement, sig)
+    return caller if isinstance(caller, Refusal) else caller.pk
 
 
 async def _live_rows(services: Services, pk: str) -> list[ConvRow]:

@@ -1,29 +1,34 @@
 """send_call and send_env: the two tools that write envelopes, in the order of checks of wire.md."""
 
+import itertools
 from collections.abc import Sequence
 
 from broker.actors.conversation import Ack, Dial, find_replay, pair_name, taken
 from broker.actors.desk import Release, ReservePlace, ReserveRing
+from broker.actors.guard import place_of
 from broker.core import conversation as core
 from broker.core.conversation import Conversation, Hangup, Send
 from broker.core.desk import Place, Ring
 from broker.core.machine import Now
+from broker.tools.agree import call_form, desks_agree, disagree, suspended
 from broker.tools.context import Context, Services
 from broker.tools.lookup import (
     ConvParam,
     EnvelopeParam,
     NParam,
     SigParam,
+    conv_row,
     live,
     missing_conv,
-    resolve,
-    unknown_desk,
 )
 from broker.tools.proof import check_signature
 from broker.tools.registry import tool
-from broker.wire.envelope import Envelope, call_codes, read_envelope
+from broker.wire.envelope import Envelope, read_envelope
 from broker.wire.ids import CodeParam, Pk, PkParam, Sig
 from broker.wire.refusals import Refusal, refuse
+
+_tokens = itertools.count()
+"""Names askers to desks: what one asker holds, no other gives back."""
 
 
 @tool(face="wire", title="Dial a desk")
@@ -47,13 +52,12 @@ async def send_call(
         replay = await find_replay(services.store, read, sig)
         if replay is not None:
             return replay
-    refused = await _desks_agree(services, read) or await check_signature(
+    refused = await desks_agree(services, read) or await check_signature(
         context, read.sender, read.canonical, sig, "bad_signature"
     )
+    refused = refused or suspended(services, read)
     if refused is not None:
         return refused
-    if not services.suspended.isdisjoint((read.sender, read.to)):
-        return refuse("suspended", "a desk of this call is suspended by the operators")
     if document is not None:
         return await _conv_taken(services, read)
     verdict = core.decide_call(read, Sig(sig), _now(services), services.rules)
@@ -78,6 +82,9 @@ async def send_env(
     if fault is not None:
         return fault
     services = context.services
+    parties_only = services.settings.transcripts == "parties"
+    if parties_only and not await _is_party(services, read):
+        return missing_conv(context)  # before an actor starts: a foreign id costs what a missing one costs
     actor = await live(services, read.conv)
     if actor is None or actor.state is None:
         return missing_conv(context)
@@ -87,14 +94,15 @@ async def send_env(
         if replay is not None:
             return replay
     if not state.party(read.sender):
-        if services.settings.transcripts == "parties":
-            return missing_conv(context)
-        return refuse("not_a_party", "this key is not a party of the conversation")
+        return (
+            missing_conv(context)
+            if parties_only
+            else refuse("not_a_party", "this key is not a party of the conversation")
+        )
     refused = await check_signature(context, read.sender, read.canonical, sig, "bad_signature")
+    refused = refused or suspended(services, read)
     if refused is not None:
         return refused
-    if read.sender in services.suspended and read.type != "END":
-        return refuse("suspended", "this key's desk is suspended by the operators; END is still taken")
     command = Send(read, Sig(sig))
     if read.type == "PICKUP":
         return await _pick_up(services, state, command)
@@ -103,57 +111,32 @@ async def send_env(
 
 
 def _call_agrees(envelope: Envelope, to_code: str, from_pk: str, wires: Sequence[str]) -> Refusal | None:
-    """Step 3 for a CALL: params agree with the envelope, n = 0, type CALL, body.wire is this wire."""
-    body = envelope.body
-    codes = call_codes(envelope)
-    if isinstance(codes, Refusal):
-        return codes
+    """Step 3 for a CALL: params agree with the envelope, and the envelope has the form of a CALL to this wire."""
+    fault = call_form(envelope, wires)
     if envelope.sender != from_pk:
-        return _disagree("from", "from_pk is not the envelope's from")
-    if codes[1] != to_code:
-        return _disagree("body.code_to", "to_code is not body.code_to")
-    if envelope.n != 0:
-        return _disagree("n", "send_call takes n 0; later envelopes go through send_env")
-    if envelope.type != "CALL":
-        return _disagree("type", "the first envelope is a CALL")
-    if "wire" in body and body["wire"] not in wires:
-        return refuse("bad_envelope", "body.wire names another wire", path="body.wire", wire=wires[-1])
-    return None
+        return disagree("from", "from_pk is not the envelope's from")
+    if envelope.body.get("code_to") != to_code and fault is None:
+        return disagree("body.code_to", "to_code is not body.code_to")
+    return fault
 
 
 def _envelope_agrees(envelope: Envelope, conv: str, n: int, from_pk: str) -> Refusal | None:
     """Step 3 for what follows a CALL."""
     if envelope.conv != conv:
-        return _disagree("conv", "conv is not the envelope's conv")
+        return disagree("conv", "conv is not the envelope's conv")
     if envelope.n != n:
-        return _disagree("n", "n is not the envelope's n")
+        return disagree("n", "n is not the envelope's n")
     if envelope.sender != from_pk:
-        return _disagree("from", "from_pk is not the envelope's from")
+        return disagree("from", "from_pk is not the envelope's from")
     if n == 0:
-        return _disagree("n", "the CALL goes through send_call; send_env takes n from 1")
+        return disagree("n", "the CALL goes through send_call; send_env takes n from 1")
     return None
 
 
-def _disagree(path: str, message: str) -> Refusal:
-    return refuse("bad_envelope", message, path=path)
-
-
-async def _desks_agree(services: Services, envelope: Envelope) -> Refusal | None:
-    """Step 7: both codes are known, code_from is from's and code_to is to's."""
-    code_from, code_to = envelope.body["code_from"], envelope.body["code_to"]
-    caller = await resolve(services, code_from)
-    if caller is None:
-        return unknown_desk(code_from)
-    called = await resolve(services, code_to)
-    if called is None:
-        return unknown_desk(code_to)
-    if caller.pk != envelope.sender:
-        return _disagree("body.code_from", "code_from does not resolve to from")
-    if called.pk != envelope.to:
-        return refuse(
-            "bad_envelope", "code_to resolves to another key now; address that one", path="to", pk=called.pk
-        )
-    return None
+async def _is_party(services: Services, envelope: Envelope) -> bool:
+    """Whether `from` belongs to the conversation, the wire included (its END may be sent again)."""
+    row = await conv_row(services, envelope.conv)
+    return row is not None and envelope.sender in (row.caller, row.callee, row.wire)
 
 
 async def _conv_taken(services: Services, envelope: Envelope) -> Refusal:
@@ -165,48 +148,53 @@ async def _conv_taken(services: Services, envelope: Envelope) -> Refusal:
 
 
 async def _dial(context: Context, envelope: Envelope, sig: Sig) -> Ack | Refusal:
-    """Steps 17 and 18: a place at the caller's desk, one at the desk called, the disk, the eviction, the CALL.
+    """Steps 17 and 18: a ring at the desk called, the disk, a place at the caller's desk, the eviction, the CALL.
 
-    Cancelled half-way it leaves only reservations, which end by themselves.
+    The desk called comes first, so that a dial that is refused has named nobody to evict. Cancelled half-way it
+    leaves only reservations, which end by themselves.
     """
     services = context.services
-    house, conv = services.house, envelope.conv
-    place = await house.ask("desk", envelope.sender, ReservePlace(conv))
-    if isinstance(place, Refusal):
-        return place
+    house, conv, token = services.house, envelope.conv, next(_tokens)
     pair = pair_name(envelope.sender, envelope.to)
     known = bool(await services.store.find("conv", "pair", pair, limit=1))
-    address = None if context.caller.loopback else context.caller.address
-    refused = await house.ask("desk", envelope.to, ReserveRing(conv, Ring(envelope.sender, address, known)))
-    refused = refused or _disk_full(services)
-    if refused is None:
-        refused = await _evict(services, place, Pk(envelope.sender))
-    answer: Ack | Refusal = (
-        refused if refused is not None else await house.ask("conversation", conv, Dial(envelope, sig))
+    address = None if context.caller.loopback else place_of(context.caller.address)
+    refused = await house.ask(
+        "desk", envelope.to, ReserveRing(conv, token, Ring(envelope.sender, address, known))
     )
+    if isinstance(refused, Refusal):
+        return refused
+    place = _disk_full(services) or await house.ask("desk", envelope.sender, ReservePlace(conv, token))
+    if isinstance(place, Refusal):
+        house.tell("desk", envelope.to, Release(token))
+        return place
+    answer: Ack | Refusal | None = await _evict(services, place, Pk(envelope.sender))
+    if answer is None:
+        answer = await house.ask("conversation", conv, Dial(envelope, sig))
     if isinstance(answer, Refusal) and answer.code != "in_doubt":
-        house.tell("desk", envelope.sender, Release(conv))
-        house.tell("desk", envelope.to, Release(conv))
+        house.tell("desk", envelope.sender, Release(token))
+        house.tell("desk", envelope.to, Release(token))
+    assert answer is not None  # a Dial is answered
     return answer
 
 
 async def _pick_up(services: Services, state: Conversation, command: Send) -> Ack | Refusal:
-    """A PICKUP takes one of the eight places of the key that picks up; one that would be refused evicts nobody."""
+    """A PICKUP takes one of the eight places of the key that picks up.
+
+    One that would be refused as things stand evicts nobody; one that then loses to the caller's END has done so.
+    """
     refused = core.decide_send(state, command, _now(services), services.rules)
     if isinstance(refused, Refusal):
         return refused
-    conv, sender = state.conv, Pk(command.envelope.sender)
-    place = await services.house.ask("desk", sender, ReservePlace(conv))
+    conv, sender, token = state.conv, Pk(command.envelope.sender), next(_tokens)
+    place = await services.house.ask("desk", sender, ReservePlace(conv, token))
     if isinstance(place, Refusal):
         return place
-    evicted = await _evict(services, place, sender)
-    answer: Ack | Refusal
-    if evicted is not None:
-        answer = evicted
-    else:
+    answer: Ack | Refusal | None = await _evict(services, place, sender)
+    if answer is None:
         answer = await services.house.ask("conversation", conv, command)
     if isinstance(answer, Refusal) and answer.code != "in_doubt":
-        services.house.tell("desk", sender, Release(conv))
+        services.house.tell("desk", sender, Release(token))
+    assert answer is not None  # a Send is answered
     return answer
 
 

@@ -28,6 +28,8 @@ MAX_SAFE: Final = 2**53 - 1
 """The largest integer that every JSON reader keeps (RFC 7493)."""
 
 PkParam = Annotated[
-    str, Meta(pattern="^[0-9a-f]{64}$", description="Ed25519 public key, 64 lowercase hex characters")
+    str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)", description="Ed25519 public key, 64 lowercase hex characters")
 ]
-CodeParam = Annotated[str, Meta(pattern="^[A-Z]{4}$", description="a desk's code: four capital letters")]
+CodeParam = Annotated[
+    str, Meta(pattern=r"^[A-Z]{4}$(?!\n)", description="a desk's code: four capital letters")
+]

@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from broker.app import Caller, ConvWatch, Ended, Watch
+from broker.store.port import Unavailable
 from broker.wire.refusals import Refusal, refuse
 from tests.support.broker import ANYONE, Bench, code, open_bench, tuned
 
@@ -60,6 +61,58 @@ async def test_a_desk_is_online_while_a_stream_is_open_and_fifteen_seconds_after
         start = trio.current_time()
         assert await watch.receive() == {"ALFA": False}
         assert trio.current_time() - start == pytest.approx(15.0)
+
+
+@pytest.mark.requirement("presence.moved-code")
+async def test_a_watch_hears_of_a_code_that_is_opened_after_it_began(
+    bench: Bench, autojump_clock: Any
+) -> None:
+    watch = await bench.broker.watch(ANYONE, ["ALFA"])
+    assert isinstance(watch, Watch)
+    async with watch:
+        assert watch.snapshot == {"ALFA": False}
+        alfa = await bench.open("ALFA")
+        reader = await bench.broker.follow(Caller(pk=alfa.key.pk))
+        assert not isinstance(reader, Refusal)
+        async with reader:
+            with trio.fail_after(5):
+                assert await watch.receive() == {"ALFA": True}
+
+
+@pytest.mark.requirement("presence.stream")
+async def test_a_follow_that_is_cancelled_at_any_checkpoint_leaves_no_reader(bench: Bench) -> None:
+    alfa = await bench.open("ALFA")
+    services = bench.broker._services
+    for checkpoints in range(12):
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+
+                async def cancel_after(count: int, scope: trio.CancelScope, nursery: trio.Nursery) -> None:
+                    for _ in range(count):
+                        await trio.lowlevel.checkpoint()
+                    scope.cancel()
+                    nursery.cancel_scope.cancel()
+
+                nursery.start_soon(cancel_after, checkpoints, scope, nursery)
+                reader = await bench.broker.follow(Caller(pk=alfa.key.pk), code="ALFA")
+                assert not isinstance(reader, Refusal)
+                reader.close()
+                nursery.cancel_scope.cancel()
+        assert services.hub.statistics().readers == 0, checkpoints
+
+
+@pytest.mark.requirement("retries.unavailable")
+async def test_a_store_that_can_not_be_read_is_unavailable_at_every_verb(bench: Bench) -> None:
+    alfa = await bench.open("ALFA")
+
+    async def refusing(*_: Any, **__: Any) -> Any:
+        raise Unavailable
+
+    bench.store.get = bench.store.head = refusing  # type: ignore[method-assign]  # a store that gives nothing
+    me = Caller(pk=alfa.key.pk)
+    assert code(await bench.call("resolve_code", code="ALFA")) == "unavailable"
+    assert code(await bench.broker.follow(me)) == "unavailable"
+    assert code(await bench.broker.watch(ANYONE, ["ALFA"])) == "unavailable"
 
 
 async def test_a_watch_of_malformed_codes_is_refused(bench: Bench) -> None:

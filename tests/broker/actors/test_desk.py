@@ -95,7 +95,7 @@ async def test_the_oldest_is_the_first_committed_whoever_was_told_first(bench: B
     assert actor.state is not None
     places = actor.state.places
     places.open = dict.fromkeys(reversed(convs))  # as tasks that a group commit woke in another order tell it
-    answer = await bench.broker._services.house.ask("desk", caller.pk, ReservePlace("f" * 16))
+    answer = await bench.broker._services.house.ask("desk", caller.pk, ReservePlace("f" * 16, 0))
     assert answer == Place((convs[0],))
 
 

@@ -39,25 +39,37 @@ def full() -> Places:
 @pytest.mark.requirement("limits.eight")
 def test_the_ninth_names_the_oldest() -> None:
     places = full()
-    assert reserve_place(places, "ninth", 0.0, CAP) == Place(("conv0",))
-    assert reserve_place(places, "ninth", 0.0, CAP) == Place(()), "asked twice it holds one place"
-    assert reserve_place(places, "tenth", 0.0, CAP) == Place(("conv0", "conv1"))
+    assert reserve_place(places, "ninth", 1, 0.0, CAP) == Place(("conv0",))
+    assert reserve_place(places, "ninth", 2, 0.0, CAP) == Place(("conv0",)), "asked twice it holds one place"
+    assert reserve_place(places, "tenth", 3, 0.0, CAP) == Place(("conv0", "conv1"))
+    assert reserve_place(places, "conv3", 4, 0.0, CAP) == Place(()), "an open one holds none beside"
 
 
 @pytest.mark.requirement("limits.reservation")
 def test_a_reservation_ends_by_itself_or_is_given_back() -> None:
     places = full()
-    reserve_place(places, "x", 0.0, CAP)
-    assert reserve_place(places, "y", 5.0, CAP) == Place(("conv0",))
-    release(places, "y")
+    reserve_place(places, "x", 1, 0.0, CAP)
+    assert reserve_place(places, "y", 2, 5.0, CAP) == Place(("conv0",))
+    release(places, 2)
     assert places.held == {}
+
+
+@pytest.mark.requirement("limits.reservation")
+def test_only_who_holds_a_place_gives_it_back() -> None:
+    places = Places(Pk("a" * 64))
+    reserve_place(places, "x", 1, 0.0, CAP)
+    reserve_place(places, "x", 2, 0.0, CAP)
+    release(places, 2)
+    assert places.taken() == {"x"}
+    release(places, 1)
+    assert places.taken() == set()
 
 
 def test_as_many_reservations_as_places_are_refused_not_evicted() -> None:
     places = Places(Pk("a" * 64))
     for i in range(8):
-        assert reserve_place(places, f"c{i}", 0.0, CAP) == Place(())
-    refused = reserve_place(places, "ninth", 0.0, CAP)
+        assert reserve_place(places, f"c{i}", i, 0.0, CAP) == Place(())
+    refused = reserve_place(places, "ninth", 9, 0.0, CAP)
     assert isinstance(refused, Refusal)
     assert refused.code == "overloaded"
 
@@ -71,7 +83,7 @@ def test_obeying_the_named_evictions_never_leaves_more_than_eight(steps: list[tu
         if step == "end":
             finished(places, conv)
             continue
-        place = reserve_place(places, conv, 0.0, CAP)
+        place = reserve_place(places, conv, 0, 0.0, CAP)
         assert isinstance(place, Place)
         for oldest in place.evict:
             assert oldest == next(iter(places.open))
@@ -86,7 +98,7 @@ def test_rings_are_counted_in_all_by_address_and_by_acquaintance() -> None:
 
     def ring(i: int, address: str | None = None, known: bool = False) -> bool:
         made = Ring(f"{i:064x}", address, known)
-        return reserve_ring(places, f"conv{i}", made, Screen(), 0.0, CAP) is None
+        return reserve_ring(places, f"conv{i}", i, made, Screen(), 0.0, CAP) is None
 
     assert sum(ring(i, "203.0.113.1") for i in range(20)) == 16
     assert sum(ring(100 + i) for i in range(20)) == 16, "32 of the 64 are kept for those it knows"
@@ -106,15 +118,15 @@ def test_rings_are_counted_in_all_by_address_and_by_acquaintance() -> None:
     ],
 )
 def test_the_screen_lets_in_or_turns_away(screen: Screen, known: bool, let_in: bool) -> None:
-    refused = reserve_ring(Places(Pk("a" * 64)), "c", Ring("f" * 64, None, known), screen, 0.0, CAP)
+    refused = reserve_ring(Places(Pk("a" * 64)), "c", 1, Ring("f" * 64, None, known), screen, 0.0, CAP)
     assert (refused is None) is let_in
     assert refused is None or refused.code == "desk_busy"
 
 
 def test_a_ring_becomes_a_conversation_when_it_is_picked_up_and_goes_with_its_end() -> None:
     places = Places(Pk("a" * 64))
-    reserve_ring(places, "c", Ring("f" * 64, "203.0.113.1", False), Screen(), 0.0, CAP)
-    rung(places, "c", "f" * 64)
+    reserve_ring(places, "c", 1, Ring("f" * 64, "203.0.113.1", False), Screen(), 0.0, CAP)
+    rung(places, "c", Ring("f" * 64, None, True))
     assert places.rings["c"].address == "203.0.113.1"
     dialled(places, "c")
     assert (list(places.open), places.rings) == (["c"], {})

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import trio
 
+from broker.app import Caller
 from broker.config import Settings
 from broker.wire.canonical import encode
 from broker.wire.keys import SigningKey
@@ -135,6 +136,40 @@ async def test_the_desks_own_key_cancels_a_recovery_move(bench: Bench, autojump_
     bench.clock.step(2 * DAY * 1000)
     await trio.sleep(61)
     assert (await bench.call("resolve_code", code="BRAV"))["pk"] == brav.pk
+
+
+@pytest.mark.requirement("desk.recovery")
+async def test_a_move_that_is_off_is_told_on_the_desks_stream(bench: Bench) -> None:
+    recovery, taker = Party("BRAV"), SigningKey.generate()
+    brav = await bench.open("BRAV", recovery_pk=recovery.pk)
+    await bench.call("move_desk", **moving(bench, recovery, "BRAV", taker))
+    await ask(bench, "cancel_move", brav, code="BRAV")
+    follow = brav.statement("follow", bench.broker.pk, bench.ts, until=bench.ts + 60)
+    events = (await bench.call("wait_for_events", after="0", **follow))["events"]
+    assert [(event["event"], event.get("cancelled", False)) for event in events] == [
+        ("moving", False),
+        ("moving", True),
+    ]
+
+
+@pytest.mark.requirement("order.suspended")
+async def test_a_suspended_desk_can_not_shed_that_by_closing(bench: Bench) -> None:
+    alfa = await bench.open("ALFA")
+    operator = Caller(operator=True)
+    await bench.call("suspend_desk", operator, code="ALFA")
+    assert code(await ask(bench, "close_desk", alfa, code="ALFA")) == "suspended"
+    await bench.call("release_desk", operator, code="ALFA")
+    assert code(await ask(bench, "close_desk", alfa, code="ALFA")) == "accepted"
+
+
+@pytest.mark.requirement("desk.lapse")
+async def test_a_desk_whose_stream_is_read_is_in_use(bench: Bench) -> None:
+    alfa = await bench.open("ALFA")
+    for _ in range(3):
+        bench.clock.step(60 * DAY * 1000)
+        follow = alfa.statement("follow", bench.broker.pk, bench.ts, until=bench.ts + 60)
+        assert code(await bench.call("wait_for_events", **follow)) == "accepted"
+    assert code(await bench.call("resolve_code", code="ALFA")) == "accepted"
 
 
 @pytest.mark.requirement("desk.screen")

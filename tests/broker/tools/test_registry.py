@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from broker.tools.context import Context
@@ -74,6 +75,26 @@ def test_n_may_be_written_in_any_form_with_that_value(form: str) -> None:
     assert arguments["n"] == 2
 
 
+@pytest.mark.requirement("refusals.bad-request")
+@pytest.mark.parametrize(
+    ("name", "param"), [("resolve_code", "code"), ("read_conv", "conv"), ("send_env", "sig")]
+)
+def test_a_trailing_newline_is_no_part_of_a_form(name: str, param: str) -> None:
+    schema = TOOLS[name].input_schema["properties"][param]
+    value = {"code": "ALFA", "conv": "a" * 16, "sig": "b" * 128}[param]
+    decoder = TOOLS[name].params[param].decoder
+    assert decoder.decode(json.dumps(value)) == value
+    with pytest.raises(msgspec.ValidationError):
+        decoder.decode(json.dumps(value + "\n"))
+    assert schema["pattern"].endswith("$(?!\\n)")
+
+
+def test_null_stands_for_an_optional_param_that_is_left_out() -> None:
+    text = b'{"conv":"%s","statement":null,"sig":null}' % (b"a" * 16)
+    arguments = TOOLS["read_conv"].decode(text)
+    assert arguments == {"conv": "a" * 16, "statement": None, "sig": None}
+
+
 def test_every_tool_has_a_flat_described_schema() -> None:
     for made in TOOLS.values():
         text = json.dumps([made.input_schema, made.output_schema])
@@ -101,10 +122,24 @@ def test_annotations_are_true_to_the_tool() -> None:
 
 @pytest.mark.requirement("tools.all")
 def test_every_tool_of_the_wire_is_there() -> None:
-    table = (
-        "send_call send_env read_conv desk_rings wait_for_events resolve_code presence open_desk move_desk "
-        "cancel_move close_desk screen_desk list_convs canonicalize receipt wire_info"
-    ).split()
+    table = [
+        "send_call",
+        "send_env",
+        "read_conv",
+        "desk_rings",
+        "wait_for_events",
+        "resolve_code",
+        "presence",
+        "open_desk",
+        "move_desk",
+        "cancel_move",
+        "close_desk",
+        "screen_desk",
+        "list_convs",
+        "canonicalize",
+        "receipt",
+        "wire_info",
+    ]
     wire = {name for name, made in TOOLS.items() if made.face == "wire"}
     assert wire == set(table)
 

@@ -1,11 +1,13 @@
 """Reading: pages, lists, receipts, and the dry run that writes nothing."""
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
 import trio
 
+from broker.app import Caller
 from broker.wire import canonical
 from broker.wire.chain import verify_transcript
 from broker.wire.keys import verify
@@ -40,6 +42,62 @@ async def test_pages_out_of_bounds_are_refused(bench: Bench, params: dict[str, A
     answer = await bench.call("read_conv", conv=line.conv, **params)
     assert (code(answer), answer.detail["path"]) == ("bad_request", next(iter(params)))
     assert (await bench.call("read_conv", conv=line.conv, after=10**9))["rows"] == []
+
+
+@pytest.mark.requirement("tools.read-conv")
+async def test_a_page_holds_no_more_than_256_kib_and_never_nothing(autojump_clock: Any) -> None:
+    async with open_bench(tuned(limits={"envelopes": 1000})) as bench:
+        line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
+        for _ in range(60):
+            await line.send("CHAT", {"text": "x" * 8000})
+        rows: list[Any] = []
+        after = -1
+        while True:
+            page = await bench.call("read_conv", conv=line.conv, after=after, limit=500)
+            assert 0 < len(json.dumps(page["rows"])) < 300_000
+            rows.extend(page["rows"])
+            if "next" not in page:
+                break
+            after = page["next"]
+        assert [row["n"] for row in rows] == list(range(62))
+        follow = line.caller.statement("follow", bench.broker.pk, bench.ts, until=bench.ts + 60)
+        events: list[Any] = []
+        cursor = "0"
+        while True:
+            found = await bench.call("wait_for_events", after=cursor, limit=500, **follow)
+            if not found["events"]:
+                break
+            assert len(json.dumps(found["events"])) < 300_000
+            events.extend(found["events"])
+            cursor = found["cursor"]
+        assert [event["n"] for event in events] == list(range(62))
+
+
+@pytest.mark.requirement("tools.parties-mode")
+async def test_in_parties_mode_a_foreign_id_starts_no_actor(autojump_clock: Any) -> None:
+    settings = tuned(transcripts="parties")  # type: ignore[arg-type]  # a plain setting
+    async with open_bench(settings) as bench:
+        line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
+        other = await bench.open("CHAR")
+        await trio.sleep(120)
+        assert bench.broker.statistics().actors["conversation"] == 0
+        foreign = line.next("RFQ", by=other)
+        assert code(await bench.call("send_env", **foreign)) == "unknown_conv"
+        await bench.call("canonicalize", envelope=foreign["envelope"])
+        assert code(await bench.call("read_conv", conv=line.conv)) == "unknown_conv"
+        assert bench.broker.statistics().actors["conversation"] == 0
+
+
+@pytest.mark.requirement("tools.canonicalize")
+async def test_the_dry_run_foretells_what_send_call_refuses(bench: Bench) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    call = bench.calling(alfa, brav)["envelope"]
+    for change, path in (({"type": "RFQ"}, "type"), ({"body": {"code_to": "BRAV"}}, "body.code_from")):
+        dry = await bench.call("canonicalize", envelope={**call, **change})
+        assert [(refusal["code"], refusal["path"]) for refusal in dry["refusals"]] == [("bad_envelope", path)]
+    await bench.call("suspend_desk", Caller(operator=True), code="ALFA")
+    dry = await bench.call("canonicalize", envelope=call)
+    assert [refusal["code"] for refusal in dry["refusals"]] == ["suspended"]
 
 
 @pytest.mark.requirement("tools.list-convs")

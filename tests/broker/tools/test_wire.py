@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
+from broker.app import Caller
+from broker.store.memory import MemoryStore
 from broker.wire.envelope import bootstrap
 from broker.wire.ids import ConvId
 from broker.wire.keys import SigningKey
@@ -378,6 +381,38 @@ async def test_dialling_many_at_once_never_leaves_more_than_eight(bench: Bench, 
     assert 0 < len(live["convs"]) <= 8
 
 
+@pytest.mark.requirement("limits.eight", "limits.refused-evicts-nobody")
+async def test_refused_dials_beside_a_good_one_evict_nobody_and_free_no_place(
+    bench: Bench, autojump_clock: Any
+) -> None:
+    caller, called, quiet = await bench.open("ALFA"), await bench.open("BRAV"), await bench.open("QUIE")
+    screen = {"code": "QUIE", "allow": [], "deny": [], "mode": "nobody"}
+    await bench.call("screen_desk", **quiet.statement("screen_desk", bench.broker.pk, bench.ts, **screen))
+    lines = [await bench.connect(caller, called) for _ in range(8)]
+    answers: list[str] = []
+
+    async def dial(to: Party, conv: str | None = None) -> None:
+        answers.append(code(await bench.call("send_call", **bench.calling(caller, to, conv=conv))))
+
+    async with trio.open_nursery() as nursery:
+        for to in [quiet] * 6 + [called]:
+            nursery.start_soon(dial, to)
+    assert sorted(answers) == ["accepted", *["desk_busy"] * 6]
+    states = [(await bench.call("read_conv", conv=line.conv))["state"] for line in lines]
+    assert states == ["ended", *["open"] * 7]
+    assert isinstance(bench.store, MemoryStore)
+    bench.store.gate.hold()
+    async with trio.open_nursery() as nursery:
+        for i in range(12):
+            for to in (called, quiet):  # the same conv: the refused one must not free the other's place
+                nursery.start_soon(dial, to, f"{i:015x}f")
+        await wait_all_tasks_blocked()
+        bench.store.gate.release()
+    follow = caller.statement("follow", bench.broker.pk, bench.ts, until=bench.ts + 60)
+    live = [await bench.call("list_convs", state=state, **follow) for state in ("ringing", "open")]
+    assert sum(len(page["convs"]) for page in live) <= 8
+
+
 @pytest.mark.requirement("limits.rings")
 async def test_a_desk_with_64_rings_is_busy_and_half_is_kept_for_those_it_knows(autojump_clock: Any) -> None:
     async with open_bench(tuned(limits={"rings": 6, "rings_known": 3})) as bench:
@@ -399,10 +434,12 @@ async def test_one_address_can_not_fill_a_desk_and_loopback_is_exempt(autojump_c
     async with open_bench(tuned(limits={"rings_per_address": 2})) as bench:
         called = await bench.open("BRAV")
         callers = [await bench.open(f"AAA{chr(65 + i)}") for i in range(4)]
+        neighbours = [Caller(address=f"2001:db8::{i}", loopback=False) for i in range(4)]
         answers = [
-            code(await bench.call("send_call", STRANGER, **bench.calling(each, called))) for each in callers
+            code(await bench.call("send_call", address, **bench.calling(each, called)))
+            for each, address in zip(callers, neighbours, strict=True)
         ]
-        assert answers == ["accepted", "accepted", "desk_busy", "desk_busy"]
+        assert answers == ["accepted", "accepted", "desk_busy", "desk_busy"], "one /64 is one address"
         assert code(await bench.call("send_call", **bench.calling(callers[3], called))) == "accepted"
 
 

@@ -5,13 +5,13 @@
 3. `gate` lets a test hold, release or break commits; the broker never touches it.
 """
 
-import secrets
 from collections.abc import Callable
 from itertools import islice
 
 import msgspec
 import trio
 
+from broker.store.epoch import epoch_of, new_secret
 from broker.store.port import (
     Append,
     Conflict,
@@ -106,7 +106,6 @@ class _Doc(msgspec.Struct):
 
 
 class _Stream(msgspec.Struct):
-    epoch: str
     oldest: int = 1
     newest: int = 0
     events: dict[int, tuple[Deliver, Append | None]] = msgspec.field(default_factory=dict)
@@ -116,13 +115,13 @@ class _Stream(msgspec.Struct):
 class MemoryStore:
     """A store that lasts as long as the process. See broker.store.port.Store for the contract."""
 
-    def __init__(self, *, token: Callable[[], str] = lambda: secrets.token_hex(8)) -> None:
+    def __init__(self) -> None:
         self.gate = Gate()
         self.free = 1 << 40
         """What free_bytes answers."""
         self.broken: str | None = None
         """Why the store refuses writes, for readiness; None: it does not."""
-        self._token = token
+        self._secret = new_secret()
         self._turn = trio.StrictFIFOLock()
         self._closed = False
         self._listener: Listener | None = None
@@ -202,7 +201,7 @@ class MemoryStore:
         self._docs[put.kind, put.id] = _Doc(put.expect + 1, put.doc, marks)
 
     def _deliver(self, letter: Deliver, append: Append | None) -> Event:
-        stream = self._stream(letter.stream)
+        stream = self._streams.setdefault(letter.stream, _Stream())
         stream.newest += 1
         stream.events[stream.newest] = (letter, append)
         event = self._event(letter, append, stream.newest)
@@ -215,12 +214,6 @@ class MemoryStore:
         if append is None or append.log in self._dropped:
             return None
         return Event(letter.stream, position, letter.kind, letter.own, append.data, append.at)
-
-    def _stream(self, name: str) -> _Stream:
-        stream = self._streams.get(name)
-        if stream is None:
-            stream = self._streams[name] = _Stream(self._token())
-        return stream
 
     def _remember(self, remember: Remember) -> None:
         kept = Remembered(remember.digest, remember.outcome, remember.until)
@@ -277,8 +270,8 @@ class MemoryStore:
 
     async def head(self, stream: str) -> Head:
         await self._read()
-        known = self._stream(stream)
-        return Head(known.epoch, known.oldest, known.newest)
+        known = self._streams.get(stream) or _Stream()
+        return Head(epoch_of(self._secret, stream), known.oldest, known.newest)
 
     async def events(self, stream: str, after: int, limit: int = 100) -> list[Event]:
         await self._read()

@@ -10,7 +10,8 @@ The law that each adapter keeps (tests/broker/store/conformance.py):
    written. `InDoubt`: not known; settle by committing the identical unit again (it then conflicts or lands).
    Cancelling `commit` leaves the outcome unknown. A unit that makes no sense (an event without a text) is
    ValueError.
-6. Reads see a committed prefix. They never wait for the writer.
+6. Reads see a committed prefix. They never wait for the writer, and they write nothing: what anybody may ask for,
+   under any name, takes no room.
 
 Positions are ours: n in a log, a count in a stream. No rowid crosses the port.
 """
@@ -118,10 +119,11 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Where a stream stands. A stream that nobody wrote to has epoch given and newest 0, oldest 1."""
+    """Where a stream stands. One that nobody wrote to has newest 0, oldest 1, its epoch, and no room taken."""
 
     epoch: str
-    """16 lowercase hex characters, random per stream, made when first asked for, renewed by a restore."""
+    """16 lowercase hex characters, made from the stream's name and a random secret that the store keeps: always
+    the same, and not to be told without the secret. A restore renews the secret, and with it every epoch."""
     oldest: int
     newest: int
 
@@ -219,7 +221,7 @@ class Store(Protocol):
         ...
 
     async def head(self, stream: str) -> Head:
-        """Where a stream stands; gives it an epoch (durably) when it has none."""
+        """Where a stream stands, also one that nobody wrote to. Writes nothing."""
         ...
 
     async def events(self, stream: str, after: int, limit: int = 100) -> list[Event]:

@@ -11,10 +11,10 @@ tests on it pass hop="inline".
 
 import logging
 import os
-import secrets
 import sqlite3
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, ParamSpec, TypeVar
@@ -37,7 +37,7 @@ from broker.store.port import (
 )
 from broker.store.sqlite_hand import Hand
 from broker.store.sqlite_reader import Reader
-from broker.store.sqlite_writer import Outcome, Result, Sweep, Touch, Work, Writer
+from broker.store.sqlite_writer import Outcome, Result, Sweep, Work, Writer
 
 BATCH: Final = 256
 """Units committed together at most: staging them takes the loop 3 ms, and more together gains little."""
@@ -64,22 +64,22 @@ class SqliteStore:
         directory: Path,
         *,
         hop: Literal["thread", "inline"] = "thread",
-        token: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         """Open the store in `directory`, making both where there is none (modes 0600 and 0700).
 
-        `token` makes a stream's epoch. Takes milliseconds however much is stored. Raises InUse, NotAStore,
-        SchemaTooNew, OSError, sqlite3.Error; nothing stays open then.
+        Takes milliseconds however much is stored. Raises InUse, NotAStore, SchemaTooNew, OSError, sqlite3.Error;
+        nothing stays open then.
         """
         self._directory = directory
-        self._lock = sqlite_file.lock(directory)
-        try:
+        with ExitStack() as undo:
+            self._lock = sqlite_file.lock(directory)
+            undo.callback(os.close, self._lock)
             path = sqlite_file.prepare(directory)
-            self.writer = Writer(sqlite_file.connect(path), token)
-            self._reader = Reader(sqlite_file.connect(path, writer=False))
-        except BaseException:
-            os.close(self._lock)
-            raise
+            writing = undo.enter_context(closing(sqlite_file.connect(path)))
+            reading = undo.enter_context(closing(sqlite_file.connect(path, writer=False)))
+            self.writer = Writer(writing)
+            self._reader = Reader(reading)
+            undo.pop_all()
         self._hand = Hand("store") if hop == "thread" else None
         self._queue: deque[_Letter] = deque()
         self._pumping = False
@@ -200,9 +200,7 @@ class SqliteStore:
         return await self._read(self._reader.recall, scope, key)
 
     async def head(self, stream: str) -> Head:
-        while (head := await self._read(self._reader.head, stream)) is None:
-            await self._submit(Touch(stream))
-        return head
+        return await self._read(self._reader.head, stream)
 
     async def events(self, stream: str, after: int, limit: int = 100) -> list[Event]:
         return await self._read(self._reader.events, stream, after, limit)
@@ -240,7 +238,7 @@ class SqliteStore:
 
 def _is_heavy(work: Work) -> bool:
     """Whether staging it may touch many rows, so that the loop should not wait for it."""
-    return isinstance(work, Sweep) or (isinstance(work, Unit) and work.drop is not None)
+    return isinstance(work, Sweep) or work.drop is not None
 
 
 def _captured(answer: Outcome) -> outcome.Outcome[Any]:

@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from broker.store.epoch import new_secret
 from broker.store.port import InUse, NotAStore, SchemaTooNew
 
 FILE: Final = "turret.db"
@@ -103,8 +104,19 @@ def _create(path: Path, steps: list[tuple[int, str]]) -> None:
 
 
 def _run(db: sqlite3.Connection, steps: list[tuple[int, str]]) -> None:
+    db.create_function("new_secret", 0, new_secret)
     for version, text in steps:
         db.executescript(f"BEGIN IMMEDIATE;\n{text}\nPRAGMA user_version = {version};\nCOMMIT;")
+
+
+def renew_secret(path: Path) -> None:
+    """Give the store another secret, and so each of its streams another epoch: what a restore has to do.
+
+    The lock must be held. Raises sqlite3.Error.
+    """
+    with closing(connect(path)) as db:
+        db.execute("UPDATE meta SET value = ? WHERE name = 'secret'", (new_secret(),))
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def connect(path: Path, *, writer: bool = True) -> sqlite3.Connection:

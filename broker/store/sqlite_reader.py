@@ -7,6 +7,7 @@
 import sqlite3
 from typing import Final
 
+from broker.store.epoch import epoch_of
 from broker.store.port import Document, Entry, Event, Head, Remembered
 
 ENTRIES: Final = (
@@ -32,7 +33,7 @@ DUE: Final = _MARKED.format(
 )  # integers come before all text in SQLite's order, so that text is never ≤
 RECALL: Final = "SELECT digest, outcome, until FROM remembered WHERE scope = ? AND name = ?"
 HEAD: Final = (
-    "SELECT epoch, removed, (SELECT min(position) FROM event WHERE stream = stream.id),"
+    "SELECT removed, (SELECT min(position) FROM event WHERE stream = stream.id),"
     " (SELECT max(position) FROM event WHERE stream = stream.id) FROM stream WHERE name = ?"
 )
 EVENTS: Final = (
@@ -42,6 +43,7 @@ EVENTS: Final = (
     " AND (event.data IS NOT NULL OR entry.id IS NOT NULL)"  # else a Drop has taken its text
     " ORDER BY event.position LIMIT ?"
 )
+META: Final = "SELECT value FROM meta WHERE name = 'secret'"
 MAX: Final = 2**63 - 1
 """SQLite's largest integer."""
 
@@ -51,6 +53,7 @@ class Reader:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        self._secret: bytes = db.execute(META).fetchone()[0]
 
     def entries(self, log: str, after: int, limit: int) -> list[Entry]:
         return [Entry(*row) for row in self._db.execute(ENTRIES, (log, after, max(limit, 0)))]
@@ -74,14 +77,10 @@ class Reader:
         row = self._db.execute(RECALL, (scope, key)).fetchone()
         return None if row is None else Remembered(*row)
 
-    def head(self, stream: str) -> Head | None:
-        """None: the stream has no epoch yet."""
-        row = self._db.execute(HEAD, (stream,)).fetchone()
-        if row is None:
-            return None
-        epoch, removed, oldest, newest = row
+    def head(self, stream: str) -> Head:
+        removed, oldest, newest = self._db.execute(HEAD, (stream,)).fetchone() or (0, None, None)
         newest = max(removed, newest or 0)
-        return Head(epoch, oldest or newest + 1, newest)
+        return Head(epoch_of(self._secret, stream), oldest or newest + 1, newest)
 
     def events(self, stream: str, after: int, limit: int) -> list[Event]:
         rows = self._db.execute(EVENTS, (stream, after, max(limit, 0)))

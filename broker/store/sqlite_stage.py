@@ -7,7 +7,6 @@
 """
 
 import sqlite3
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -43,7 +42,7 @@ class _Rows(msgspec.Struct):
     """What one transaction will write, in the order of the tables."""
 
     logs: list[tuple[int, str]] = msgspec.field(default_factory=list)
-    streams: list[tuple[int, str, str]] = msgspec.field(default_factory=list)
+    streams: list[tuple[int, str]] = msgspec.field(default_factory=list)
     entries: list[tuple[int, int, int, int, bytes]] = msgspec.field(default_factory=list)
     events: list[tuple[int, int, str, bool, int, int | None, bytes | None]] = msgspec.field(
         default_factory=list
@@ -60,9 +59,8 @@ class _Rows(msgspec.Struct):
 class Stage:
     """Works on the writing connection, inside a transaction that the writer opens and ends."""
 
-    def __init__(self, db: sqlite3.Connection, token: Callable[[], str]) -> None:
+    def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._token = token
         self._rows = _Rows()
         self.forget()
         self._next = {table: self._last_id(table) for table in ("log", "entry", "stream", "document", "mark")}
@@ -90,10 +88,6 @@ class Stage:
         for kept in (self._logs, self._streams, self._documents):
             if len(kept) > KEPT:
                 kept.clear()
-
-    def touch(self, stream: str) -> None:
-        """Give a stream its epoch if it has none."""
-        self._open_stream(stream)
 
     def add(self, unit: Unit) -> Conflict | ValueError | None:
         """Check a unit and make its rows; or say why nothing was done."""
@@ -200,7 +194,7 @@ class Stage:
         stream = self._stream(name)
         if not stream.id:
             stream.id = self._take_id("stream")
-            self._rows.streams.append((stream.id, name, self._token()))
+            self._rows.streams.append((stream.id, name))
         return stream
 
     def _deliver(self, letter: Deliver, append: Append | None, entry: int | None) -> None:
@@ -256,7 +250,7 @@ class Stage:
         if rows.logs:
             many("INSERT INTO log (id, name) VALUES (?, ?)", rows.logs)
         if rows.streams:
-            many("INSERT INTO stream (id, name, epoch) VALUES (?, ?, ?)", rows.streams)
+            many("INSERT INTO stream (id, name) VALUES (?, ?)", rows.streams)
         if rows.entries:
             many("INSERT INTO entry (id, log, n, at, data) VALUES (?, ?, ?, ?, ?)", rows.entries)
         if rows.events:

@@ -8,7 +8,7 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -20,12 +20,6 @@ LONG: Final = 256
 """The step of the index `event_long`: a stream with so many events is in it."""
 
 
-class Touch(msgspec.Struct, frozen=True):
-    """Give a stream its epoch."""
-
-    stream: str
-
-
 class Sweep(msgspec.Struct, frozen=True):
     """Remove what retention lets go; the outcome is how many rows."""
 
@@ -33,7 +27,7 @@ class Sweep(msgspec.Struct, frozen=True):
     limit: int
 
 
-Work = Unit | Touch | Sweep
+Work = Unit | Sweep
 Outcome = Exception | int | None
 """None: written. An exception: raise it. A number: Sweep's."""
 
@@ -58,11 +52,11 @@ class Staged(msgspec.Struct):
 class Writer:
     """The writing connection. A batch is `stage` then `complete`, or `run`, which is both."""
 
-    def __init__(self, db: sqlite3.Connection, token: Callable[[], str]) -> None:
+    def __init__(self, db: sqlite3.Connection) -> None:
         self.broken: str | None = None
         """Why nothing is written until the store is opened anew, or None."""
         self.db = db
-        self._stage = Stage(db, token)
+        self._stage = Stage(db)
 
     def run(self, works: Sequence[Work]) -> Result:
         """Do it all, in order, in one transaction where possible. Never raises for a unit's sake."""
@@ -83,7 +77,9 @@ class Writer:
         self._stage.begin()
         try:
             self.db.execute("BEGIN IMMEDIATE")
-            outcomes: list[Outcome] = [self._add(work) for work in works]
+            outcomes: list[Outcome] = [
+                self._stage.add(work) if isinstance(work, Unit) else None for work in works
+            ]
             told = self._stage.write()
             for index, work in enumerate(works):
                 if isinstance(work, Sweep):
@@ -92,13 +88,6 @@ class Writer:
             self._rollback()
             raise
         return Staged(works, outcomes, told, self.db.total_changes > before)
-
-    def _add(self, work: Work) -> Outcome:
-        if isinstance(work, Unit):
-            return self._stage.add(work)
-        if isinstance(work, Touch):
-            self._stage.touch(work.stream)
-        return None
 
     def complete(self, staged: Staged) -> Result:
         """Make durable what was staged. Never raises for a unit's sake."""

@@ -8,13 +8,15 @@ from broker.store.memory import MemoryStore
 from broker.store.port import Append, Deliver, Event, Head, Store, Unit
 
 AT = 1_782_345_678_123
+EPOCH = "e0e0e0e0e0e0e0e0"
+"""Of every stream of a SteppedStore."""
 
 
 class SteppedStore(MemoryStore):
     """A memory store that awaits `after_read` between reading a page or a head and handing it over."""
 
     def __init__(self) -> None:
-        super().__init__(token=lambda: "e0e0e0e0e0e0e0e0")
+        super().__init__()
         self.after_read: Callable[[], Awaitable[None]] | None = None
         self.reads = 0
 
@@ -22,7 +24,7 @@ class SteppedStore(MemoryStore):
         head = await super().head(stream)
         if self.after_read is not None:
             await self.after_read()
-        return head
+        return msgspec.structs.replace(head, epoch=EPOCH)
 
     async def events(self, stream: str, after: int, limit: int = 100) -> list[Event]:
         self.reads += 1

@@ -115,6 +115,20 @@ async def test_a_broken_store_refuses_writes_and_reads_on() -> None:
     assert len(await store.entries("conv:some")) == 1
 
 
+@pytest.mark.requirement("store.reads-write-nothing")
+async def test_asking_for_a_stream_that_nobody_wrote_to_takes_no_room() -> None:
+    store = MemoryStore()
+    for number in range(100):
+        await store.head(f"pk:{number}")
+        await store.events(f"pk:{number}", 0)
+    assert not store._streams
+
+
+@pytest.mark.requirement("store.epoch")
+async def test_another_store_gives_a_stream_another_epoch() -> None:
+    assert (await MemoryStore().head("pk:a")).epoch != (await MemoryStore().head("pk:a")).epoch
+
+
 async def test_room_is_what_a_test_says() -> None:
     store = MemoryStore()
     store.free = 12

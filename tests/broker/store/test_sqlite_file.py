@@ -71,7 +71,7 @@ def test_a_store_says_what_it_is(tmp_path: Path) -> None:
     assert sqlite_file.prepare(tmp_path) == path
     with closing(sqlite_file.connect(path)) as db:
         assert db.execute("PRAGMA application_id").fetchone() == (sqlite_file.APPLICATION_ID,)
-        assert db.execute("PRAGMA user_version").fetchone() == (1,)
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert db.execute("PRAGMA synchronous").fetchone() == (2,)
     assert sorted(item.name for item in tmp_path.iterdir()) == ["turret.db"]
@@ -84,7 +84,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
         db.execute("PRAGMA user_version = 7")
     path.chmod(0o640)
     before = path.read_bytes()
-    with pytest.raises(SchemaTooNew, match="schema 7; this Turret knows up to 1"):
+    with pytest.raises(SchemaTooNew, match="schema 7; this Turret knows up to 2"):
         sqlite_file.prepare(tmp_path)
     assert path.read_bytes() == before
     assert mode(path) == 0o640
@@ -120,15 +120,35 @@ def test_an_older_store_is_brought_up_to_date_and_keeps_its_rows(
     path = sqlite_file.prepare(tmp_path)
     with closing(sqlite_file.connect(path)) as db:
         db.execute("INSERT INTO log (name) VALUES ('conv:a')")
-    steps = [*sqlite_file.schema(), (2, "ALTER TABLE log ADD COLUMN colour TEXT;")]
+    steps = [*sqlite_file.schema(), (3, "ALTER TABLE log ADD COLUMN colour TEXT;")]
     monkeypatch.setattr(sqlite_file, "schema", lambda: iter(steps))
     sqlite_file.prepare(tmp_path)
     with closing(sqlite_file.connect(path)) as db:
         assert db.execute("SELECT name, colour FROM log").fetchall() == [("conv:a", None)]
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (3,)
     monkeypatch.undo()
     with pytest.raises(SchemaTooNew):
         sqlite_file.prepare(tmp_path)
+
+
+@pytest.mark.requirement("store.schema")
+def test_a_store_of_the_first_schema_gets_a_secret_and_loses_streams_that_nobody_wrote_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = list(sqlite_file.schema())
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_file, "schema", lambda: iter(steps[:1]))
+        path = sqlite_file.prepare(tmp_path)
+    with closing(sqlite_file.connect(path)) as db:
+        streams = [(1, "pk:silent", 0), (2, "pk:swept", 3), (3, "pk:a", 0)]
+        db.executemany("INSERT INTO stream (id, name, epoch, removed) VALUES (?, ?, 'e', ?)", streams)
+        db.execute("INSERT INTO event (stream, position, kind, own, at) VALUES (3, 1, 'env', 0, 1)")
+    sqlite_file.prepare(tmp_path)
+    with closing(sqlite_file.connect(path)) as db:
+        assert db.execute("SELECT id, name, removed FROM stream").fetchall() == streams[1:]
+        assert db.execute("SELECT stream, position FROM event").fetchall() == [(3, 1)]
+        assert db.execute("SELECT length(value) FROM meta WHERE name = 'secret'").fetchall() == [(32,)]
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
 def test_a_reading_connection_can_not_write(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ async def test_each_read_is_one_statement_of_the_list(tmp_path: Path) -> None:
         for name, value in vars(sqlite_reader).items()
         if isinstance(value, str) and value.startswith("SELECT") and not name.startswith("_")
     ]
-    assert len(texts) == 9
+    assert len(texts) == 10
     db = sqlite_file.connect(sqlite_file.prepare(tmp_path))
     for text in texts:
         marks = ["x"] * text.count("?")
@@ -104,7 +104,8 @@ async def test_each_read_is_one_statement_of_the_list(tmp_path: Path) -> None:
     db.close()
 
 
-async def test_a_stream_without_an_epoch_has_no_head(tmp_path: Path) -> None:
+async def test_a_stream_that_nobody_wrote_to_has_a_head_all_the_same(tmp_path: Path) -> None:
     reader = Reader(sqlite_file.connect(sqlite_file.prepare(tmp_path), writer=False))
-    assert reader.head("pk:a") is None
+    head = reader.head("pk:a")
+    assert (head.oldest, head.newest, len(head.epoch)) == (1, 0, 16)
     reader.close()

@@ -33,7 +33,7 @@ def write(stage: Stage, *units: Unit) -> list[object]:
 
 
 def test_units_of_one_batch_see_each_other(db: sqlite3.Connection) -> None:
-    stage = Stage(db, lambda: "e" * 16)
+    stage = Stage(db)
     assert write(stage, unit(0, 0), unit(1, 1), unit(2, 2)) == [None] * 3
     assert db.execute("SELECT n FROM entry ORDER BY id").fetchall() == [(0,), (1,), (2,)]
     assert db.execute("SELECT position, entry FROM event").fetchall() == [(1, 1), (2, 2), (3, 3)]
@@ -45,25 +45,25 @@ def test_units_of_one_batch_see_each_other(db: sqlite3.Connection) -> None:
 def test_the_next_batch_goes_on_where_the_last_one_ended(
     db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    stage = Stage(db, lambda: "e" * 16)
+    stage = Stage(db)
     write(stage, unit(0, 0))
     if how == "forgotten":
         stage.forget()
     elif how == "too much":
         monkeypatch.setattr(sqlite_stage, "KEPT", 0)
     elif how == "anew":
-        stage = Stage(db, lambda: "f" * 16)
+        stage = Stage(db)
     again = write(stage, unit(0, 1), unit(1, 0), unit(1, 1))
     assert [type(each) for each in again] == [Conflict, Conflict, type(None)]
     assert db.execute("SELECT position, entry FROM event").fetchall() == [(1, 1), (2, 2)]
     assert db.execute("SELECT id, value FROM mark ORDER BY id").fetchall() == [(1, "pk"), (3, 1)]
-    assert db.execute("SELECT name, epoch FROM stream").fetchall() == [("pk:a", "e" * 16)]
+    assert db.execute("SELECT name FROM stream").fetchall() == [("pk:a",)]
     assert db.execute("SELECT kind, name FROM facet").fetchall() == [("conv", "open"), ("conv", "due")]
 
 
 def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_stage, "KEPT", 10)
-    stage = Stage(db, lambda: "e" * 16)
+    stage = Stage(db)
     for number in range(40):
         write(stage, Unit(append=Append(f"conv:{number}", 0, b"", AT)))
     assert len(stage._logs) <= 12

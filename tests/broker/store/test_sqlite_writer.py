@@ -12,7 +12,7 @@ import pytest
 from broker.store import sqlite_file
 from broker.store.port import Append, Deliver, Drop, InDoubt, Retention, Unavailable, Unit
 from broker.store.sqlite_reader import Reader
-from broker.store.sqlite_writer import Sweep, Touch, Writer
+from broker.store.sqlite_writer import Sweep, Writer
 
 AT = 1_782_345_678_000
 ROOT = Path(__file__).parents[3]
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
-    made = Writer(sqlite_file.connect(sqlite_file.prepare(tmp_path)), lambda: "e" * 16)
+    made = Writer(sqlite_file.connect(sqlite_file.prepare(tmp_path)))
     yield made
     with suppress(sqlite3.ProgrammingError):
         made.close()
@@ -39,12 +39,11 @@ def unit(log: str, n: int = 0) -> Unit:
 
 def test_works_of_all_kinds_share_a_transaction(writer: Writer, reader: Reader) -> None:
     sweep = Sweep(Retention(now=0, events_before=AT + 1, events_keep=1), 10)
-    result = writer.run((unit("a"), Touch("pk:b"), unit("a"), unit("a", 1), sweep, Unit(drop=Drop("a"))))
+    result = writer.run((unit("a"), unit("a"), unit("a", 1), sweep, Unit(drop=Drop("a"))))
     assert [
         outcome if outcome is None or isinstance(outcome, int) else str(outcome)
         for outcome in result.outcomes
     ] == [
-        None,
         None,
         "append a",
         None,
@@ -52,13 +51,14 @@ def test_works_of_all_kinds_share_a_transaction(writer: Writer, reader: Reader) 
         None,
     ]
     assert [event.position for event in result.told] == [1, 2]
-    assert reader.head("pk:b") is not None
+    head = reader.head("pk:a")
+    assert (head.oldest, head.newest) == (2, 2)
     assert reader.entries("a", -1, 10) == []
 
 
 def test_what_changes_nothing_is_not_written(writer: Writer) -> None:
-    assert writer.run((unit("a"), Touch("pk:b"))).outcomes == [None, None]
-    for works in ((Touch("pk:b"),), (unit("a"),), (Unit(),)):
+    assert writer.run((unit("a"),)).outcomes == [None]
+    for works in ((unit("a"),), (Unit(),)):
         staged = writer.stage(works)
         assert not staged.written
         writer.complete(staged)
@@ -166,7 +166,7 @@ def test_a_disk_that_really_fails_loses_nothing_that_was_acknowledged(tmp_path: 
     assert kind == "InDoubt"
     assert "I/O" in broken
     assert rest == ["refused", number]
-    writer = Writer(sqlite_file.connect(sqlite_file.prepare(tmp_path)), lambda: "e" * 16)
+    writer = Writer(sqlite_file.connect(sqlite_file.prepare(tmp_path)))
     reader = Reader(sqlite_file.connect(tmp_path / sqlite_file.FILE, writer=False))
     assert [entry.n for entry in reader.entries("conv:a", -1, 1000)][: int(number)] == list(
         range(int(number))

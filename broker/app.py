@@ -278,7 +278,7 @@ async def open_broker(
     rules = Rules(limits.envelopes, limits.window_ms / 1000, calls.skew_s, calls.ring_s, calls.idle_s)
     async with trio.open_nursery() as nursery:
         house = House(nursery, idle_s=settings.actors.idle_s)
-        timers = Timers(store, house, clock)
+        timers = Timers(store, house, clock, ring_s=calls.ring_s, idle_s=calls.idle_s)
         hub = Hub(store, settings.streams, clock)
         broker: Broker
         services = Services(

@@ -60,3 +60,26 @@ async def test_a_wall_clock_stepped_forward_ends_no_call_early(bench: Bench, aut
     assert await states(bench, [line.conv]) == {"ringing"}
     await trio.sleep(6)
     assert await states(bench, [line.conv]) == {"ended"}
+
+
+@pytest.mark.requirement("call.no-answer")
+async def test_a_wall_clock_set_back_does_not_lengthen_a_ring(bench: Bench, autojump_clock: Any) -> None:
+    line = await bench.dial(await bench.open("ALFA"), await bench.open("BRAV"))
+    await trio.sleep(5)
+    bench.clock.step(-3_600_000)
+    await trio.sleep(24)
+    assert await states(bench, [line.conv]) == {"ringing"}
+    await trio.sleep(2)
+    assert await states(bench, [line.conv]) == {"ended"}
+
+
+@pytest.mark.requirement("call.no-answer", "call.restart-ends-nothing")
+async def test_a_wall_clock_set_back_over_a_restart_does_not_lengthen_a_ring(autojump_clock: Any) -> None:
+    async with open_bench() as bench:
+        line = await bench.dial(await bench.open("ALFA"), await bench.open("BRAV"))
+    bench.clock.step(-3_600_000)
+    async with open_bench(store=bench.store, clock=bench.clock) as again:
+        await trio.sleep(29)
+        assert await states(again, [line.conv]) == {"ringing"}
+        await trio.sleep(2)
+        assert await states(again, [line.conv]) == {"ended"}

@@ -1,10 +1,11 @@
 """Programs of calls: whatever is sent, replayed, refused by the store, restarted or waited for, the law predicts it."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
@@ -39,6 +40,7 @@ doubt = st.builds(  # a commit that lands after others have looked, or too late
 )
 opening = st.sampled_from([[Dial()], [Dial(), Send(0)], [Dial(), Send(0), Dial(True), Send(1)]])
 blocks = st.one_of(*[st.builds(lambda step: [step], steps)] * 4, talk, doubt)
+EXAMPLES = (settings.default or settings()).max_examples
 programs = st.builds(
     lambda first, then: [*first, *(step for block in then for step in block)],
     opening,
@@ -63,6 +65,17 @@ def play(program: list[Step], directory: Path | None = None) -> None:
 
 
 @pytest.mark.requirement("retries.acknowledged-never-lost", "streams.no-gap", "order.predicted")
+@settings(max_examples=4 * EXAMPLES)
 @given(programs)
 def test_every_answer_of_a_call_program_is_the_one_that_the_law_predicts(program: list[Step]) -> None:
     play(program)
+
+
+@pytest.mark.requirement("retries.acknowledged-never-lost", "streams.no-gap", "order.predicted")
+@settings(max_examples=max(8, EXAMPLES // 4))
+@given(programs)
+def test_the_same_holds_on_the_embedded_store_that_is_closed_and_opened_at_each_restart(
+    program: list[Step],
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        play(program, Path(directory) / "store")

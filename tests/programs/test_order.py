@@ -28,7 +28,7 @@ async def test_a_busy_desk_is_told_before_a_full_disk_and_nobody_is_evicted(auto
     async with open_bench(tuned(limits={"conversations": 1})) as bench:
         alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
         line = await bench.connect(alfa, brav)
-        screen = {"code": "BRAV", "allow": [], "deny": [alfa.pk], "mode": "all"}
+        screen: dict[str, Any] = {"code": "BRAV", "allow": [], "deny": [alfa.pk], "mode": "all"}
         await bench.call("screen_desk", **brav.statement("screen_desk", bench.broker.pk, bench.ts, **screen))
         fill_disk(bench)
         assert code(await bench.call("send_call", **bench.calling(alfa, brav))) == "desk_busy"

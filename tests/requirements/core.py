@@ -23,6 +23,7 @@ REQUIREMENTS: dict[str, str] = {
     "order.busy-before-disk": "desk_busy is told before unavailable, and neither evicts anybody",
     "order.clock": "ts more than 300 s off is refused with wire_ts, the skew and a hint for milliseconds",
     "order.predicted": "whatever is sent, replayed, refused by the store or waited for, the law predicts the answer",
+    "order.explained-by-the-log": "of requests made at once each answer is right at some moment while it was awaited",
     "order.overloaded": "a full mailbox is answered at once, with a time to wait",
     # Limits
     "limits.defaults": "the settings' defaults are the wire's",
@@ -36,6 +37,8 @@ REQUIREMENTS: dict[str, str] = {
     "limits.refused-evicts-nobody": "a dialling or a PICKUP that is refused evicts nobody",
     "limits.reservation": "a reserved place ends by itself after 5 s, or is given back",
     "limits.counts-folded": "places are folded from committed CALL, PICKUP and END, in the order of their commits",
+    "limits.never-more-than-eight": "after no commit does a key hold more conversations than its limit",
+    "limits.no-deadlock": "desks at their limit that dial each other at once all go on",
     "limits.rings": "64 unanswered rings make a desk busy; half of them are kept for those it has talked to",
     "limits.rings-per-address": "one address has at most 16 rings at a desk, loopback exempt",
     "limits.opens-per-hour": "20 desks an hour from one address; a refused opening spends nothing",
@@ -66,6 +69,8 @@ REQUIREMENTS: dict[str, str] = {
     "desk.recovery": "a recovery key's move waits a day, survives restarts, is one at a time and can be cancelled",
     "desk.screen": "those whom a desk's screen turns away see desk_busy",
     "desk.suspended": "operators suspend and release a desk; it stays so across restarts, and when it moves",
+    "desk.predicted": "whatever desks do, the law predicts each answer, who holds what, and the places after a restart",
+    "desk.explained-by-the-log": "of statements made at once each is done once, and answered as was right at a moment",
     "desk.open-setting": "who may open desks is a setting",
     # Presence
     "presence.stream": "a followed desk is online, and for 15 s after",

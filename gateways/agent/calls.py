@@ -13,7 +13,7 @@ from typing import Any, Final
 import trio
 
 from broker.wire.ids import CODE
-from gateways.client.call import HANG_UP_S, Call
+from gateways.client.call import Call
 from gateways.client.dealer import Ring
 from gateways.client.errors import DealerError
 from gateways.client.transcript import Row
@@ -198,14 +198,13 @@ class Board:
         return [held.state() for held in self.calls.values()]
 
     async def hang_up(self) -> None:
-        """Hang up all that is open, side by side, in HANG_UP_S seconds and shielded from cancelling."""
-        with trio.move_on_after(HANG_UP_S + 0.5, shield=True):
-            async with trio.open_nursery() as nursery:
-                for held in self.calls.values():
-                    nursery.start_soon(_hang_up, held.call)
-        self.calls.clear()
+        """Hang up all that is open, side by side: HANG_UP_S seconds at most, also when cancelled (Call.hang_up)."""
+        held, self.calls = list(self.calls.values()), OrderedDict()
         self._rings.clear()
         self._told.clear()
+        async with trio.open_nursery() as nursery:
+            for each in held:
+                nursery.start_soon(_hang_up, each.call)
 
 
 def _over(ring: Held) -> bool:

@@ -51,6 +51,19 @@ def test_the_command_line_stands_in_place_of_the_file_and_caps_are_merged(tmp_pa
     assert rails.code == "ZULU"
 
 
+@pytest.mark.requirement("agent.settings")
+def test_the_rules_of_the_how_to_are_rules(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "let-a-model-deal.md").read_text()
+    rails = make_rails(read_file(written(tmp_path, page.split("```toml\n")[1].split("```")[0])), Given())
+    assert rails.shown() == {
+        "counterparties": ["BRAV", "ECHO"],
+        "types": ["CONFIRM", "HIT", "RFQ"],
+        "caps": {"qty": "5000000"},
+        "ask_before": ["HIT"],
+        "code": "ALFA",
+    }
+
+
 def test_nothing_given_allows_everything_and_an_empty_list_nothing() -> None:
     assert make_rails(Given(), Given()) == Rails()
     assert make_rails(Given(counterparties=[], types=[]), Given()) == Rails(

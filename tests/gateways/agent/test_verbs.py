@@ -391,6 +391,7 @@ async def test_a_pickup_in_doubt_is_settled_by_answering_again(
         wire.scripts["send_env"].clear()
         wire.silent_events = False
         await wire.push()
+        await wait_all_tasks_blocked()  # its PICKUP stands in the call, and the ring is still the agent's
         assert (await model("answer", call=CONV))["state"] == "open"
         assert said(wire) == ["CALL", "PICKUP"]
 

@@ -1,5 +1,6 @@
 """`turret agent` on the command line: what it takes, and what stops it before it starts."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,19 @@ def test_options_and_file_make_the_rails(turret: Turret, started: list[Line], tm
     assert rails.counterparties == {"BRAV", "ECHO", "ZULU"}
     assert (rails.types, rails.ask_before, rails.code) == ({"RFQ"}, {"HIT", "CONFIRM"}, "ALFA")
     assert {name: int(cap) for name, cap in rails.caps.items()} == {"qty": 5, "px": 2}
+
+
+def test_the_configuration_of_the_how_to_starts_it(
+    turret: Turret, started: list[Line], tmp_path: Path
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "let-a-model-deal.md").read_text()
+    configured = json.loads(page.split("```json\n")[1].split("```")[0])["mcpServers"]["turret"]
+    assert (configured["type"], configured["command"]) == ("stdio", "turret")
+    turret.key("alfa")
+    (tmp_path / "alfa.toml").write_text(page.split("```toml\n")[1].split("```")[0])
+    ran = turret.run(*(each.replace("/srv/desk", str(tmp_path)) for each in configured["args"]))
+    assert (ran.code, ran.err) == (0, "")
+    assert started[0].rails.code == "ALFA"
 
 
 def test_without_options_there_are_no_rails(turret: Turret, started: list[Line]) -> None:

@@ -1,7 +1,8 @@
 """Who asks: from the ASGI scope (client address, headers) to a Caller.
 
 1. The address is the peer's own, unless the peer is a proxy that the settings name; then X-Forwarded-For
-   counts, read from the right, up to the first hop that is no such proxy. What a client writes never counts.
+   counts, read from the right, up to the first hop that is no such proxy. What a client writes never counts,
+   and a header that can't be read makes nobody loopback: whoever it hides is counted.
 2. A signed follow statement is judged by the broker (`admit`), never here.
 3. Neither header nor query is ever logged: they carry capabilities.
 """
@@ -16,11 +17,21 @@ from urllib.parse import parse_qsl
 
 from broker.app import Caller
 from broker.wire.refusals import Refusal, refuse
-from gateways.listen import Scope
+from gateways.listen import Address, Network, Scope, is_proxy, read_hop
+
+__all__ = [
+    "Admitting",
+    "Network",
+    "Scope",
+    "connect",
+    "identify",
+    "read_hop",
+    "read_proof",
+    "read_proxies",
+    "write_proof",
+]
 
 _PROOF: Final = re.compile(r"([A-Za-z0-9_-]+)={0,2}\.([!-~]+)")
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Admitting(Protocol):
@@ -42,8 +53,11 @@ def connect(scope: Scope, proxies: Sequence[Network] = ()) -> Caller:
     peer = read_hop(client[0]) if client else None
     if peer is None:
         return Caller(address="unknown", loopback=False)
-    address = _origin(scope, peer, proxies) if _trusted(peer, proxies) else peer
-    return Caller(address=str(address), loopback=address.is_loopback)
+    address = _origin(scope, peer, proxies) if is_proxy(peer, proxies) else peer
+    if address is None:
+        # Not an address, so that no one who counts by address takes it for the loopback that the proxy may be.
+        return Caller(address=f"behind {peer}", loopback=False)
+    return Caller(address=str(address), loopback=peer.is_loopback and address.is_loopback)
 
 
 async def identify(
@@ -89,47 +103,16 @@ def write_proof(statement: bytes, sig: str) -> str:
     return base64.urlsafe_b64encode(statement).rstrip(b"=").decode() + "." + sig
 
 
-def read_hop(text: str) -> Address | None:
-    """The address of one hop: `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]`, `[::1]:80`; None for anything else.
-
-    An IPv4 address mapped into IPv6 is the IPv4 address, and a zone is dropped.
-    """
-    text = text.strip()
-    if text.startswith("["):
-        text, closed, port = text[1:].partition("]")
-        if not closed or (port and not _is_port(port)):
-            return None
-    elif text.count(":") == 1:
-        text, _, port = text.partition(":")
-        if not _is_port(f":{port}"):
-            return None
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    return address
-
-
-def _is_port(text: str) -> bool:
-    return text.startswith(":") and text[1:].isascii() and text[1:].isdigit() and len(text) <= 6
-
-
-def _trusted(address: Address, proxies: Sequence[Network]) -> bool:
-    return any(address in network for network in proxies)
-
-
-def _origin(scope: Scope, peer: Address, proxies: Sequence[Network]) -> Address:
-    """The right-most hop that is no proxy of ours; the peer where the header is absent or malformed."""
+def _origin(scope: Scope, peer: Address, proxies: Sequence[Network]) -> Address | None:
+    """The right-most hop that is no proxy of ours; the peer where the header is absent, None where malformed."""
     values = [value for name, value in scope["headers"] if name.lower() == b"x-forwarded-for"]
     address = peer
     for hop in reversed(b",".join(values).decode("latin-1").split(",") if values else []):
         found = read_hop(hop)
         if found is None:
-            return peer
+            return None
         address = found
-        if not _trusted(address, proxies):
+        if not is_proxy(address, proxies):
             break
     return address
 

@@ -11,7 +11,6 @@ import os
 import ssl
 from collections.abc import Collection, Sequence
 from functools import partial
-from ipaddress import ip_network
 from typing import Any, Final, Protocol
 
 import trio
@@ -22,9 +21,8 @@ from websockets.server import ServerProtocol
 
 from broker.app import Broker, Caller
 from gateways import render
-from gateways.caller import Network
-from gateways.handshake import Peer, Stream, find_peer, find_place, shake_hands, turn_away
-from gateways.listen import Bounds, Places, tune
+from gateways.handshake import Peer, Stream, find_peer, shake_hands, turn_away
+from gateways.listen import Bounds, Network, Places, place_of, tune
 from gateways.outbox import TAKE_BYTES, open_outbox
 from gateways.session import CLOSE_S, DRAIN_S, Frame, Session, restart
 
@@ -88,12 +86,7 @@ class _Door:
         self._proxies = proxies
         self._origins = origins
         self._bounds = bounds
-        self._places = Places(bounds, self._exempt)
-
-    def _exempt(self, place: str) -> bool:
-        """Loopback, our proxies and what has no address stand for many clients."""
-        address = ip_network(place).network_address
-        return address.is_loopback or address.is_unspecified or any(address in each for each in self._proxies)
+        self._places = Places(bounds)
 
     async def serve(self, transport: trio.SocketStream) -> None:
         """One connection from accept to end. Here alone its exceptions are contained: the others go on."""
@@ -101,7 +94,7 @@ class _Door:
         if self._ssl_context is not None:
             stream = trio.SSLStream(transport, self._ssl_context, server_side=True)
         peer = find_peer(transport)
-        place = find_place(peer)
+        place = place_of(peer[0] if peer is not None else None, self._proxies)
         taken = self._places.take(place)
         connection = None
         try:

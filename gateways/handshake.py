@@ -7,7 +7,6 @@
 import logging
 from collections.abc import Collection, Sequence
 from http import HTTPStatus
-from ipaddress import ip_network
 from typing import Any, Final
 
 import trio
@@ -18,7 +17,8 @@ from websockets.server import ServerProtocol
 from broker.app import Broker, Caller
 from broker.wire.refusals import Refusal
 from gateways import render
-from gateways.caller import Network, identify, read_hop
+from gateways.caller import identify
+from gateways.listen import Network
 
 HEAD_BYTES: Final = 16_384
 """The largest request head; a signed Authorization header has about 700 bytes."""
@@ -84,14 +84,6 @@ def find_peer(transport: trio.SocketStream) -> Peer:
     except (AttributeError, OSError):
         return None
     return (name[0], name[1]) if isinstance(name, tuple) else None
-
-
-def find_place(peer: Peer) -> str:
-    """What connections are counted by: the address, for IPv6 its /64."""
-    address = read_hop(peer[0]) if peer is not None else None
-    if address is None:
-        return "0.0.0.0/32"
-    return str(ip_network((address, 32 if address.version == 4 else 64), strict=False))
 
 
 async def _read_head(stream: Stream) -> bytes | int:

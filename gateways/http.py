@@ -6,7 +6,6 @@
 4. When the shutdown's time is over every socket is closed, whatever clients do.
 """
 
-import ipaddress
 import logging
 import ssl
 from collections.abc import Callable, Sequence
@@ -33,13 +32,21 @@ from wsproto.connection import ConnectionState as WebSocketState
 from wsproto.events import CloseConnection, Message, Ping
 
 from broker.config import Settings
-from gateways.caller import Network, read_hop
-from gateways.listen import App, Bounds, DeadlineStream, Places, Receive, Scope, Send, tune
+from gateways.listen import (
+    App,
+    Bounds,
+    DeadlineStream,
+    Network,
+    Places,
+    Receive,
+    Scope,
+    Send,
+    place_of,
+    tune,
+)
 
 log = logging.getLogger(__name__)
 
-EXEMPT: Final = ""
-"""The place of all those to whom the bound on one address does not apply."""
 BUSY: Final = b"HTTP/1.1 503 \r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -111,7 +118,7 @@ class _Server:
         self.proxies = proxies
         self.config = _config(settings, bounds)
         self.context = WorkerContext(None)
-        self.places = Places(bounds, lambda place: place == EXEMPT)
+        self.places = Places(bounds)
         self.streams: set[DeadlineStream] = set()
         self.gone = trio.Event()
         """Set when, after the shutdown, the last connection has ended."""
@@ -155,15 +162,6 @@ def _names(faults: BaseExceptionGroup[BaseException]) -> set[str]:
     for each in faults.exceptions:
         names |= _names(each) if isinstance(each, BaseExceptionGroup) else {type(each).__qualname__}
     return names
-
-
-def place_of(address: str, proxies: Sequence[Network]) -> str:
-    """What connections are counted by: the address, for IPv6 its /64; EXEMPT for loopback and our proxies."""
-    read = read_hop(address)
-    if read is None or read.is_loopback or any(read in each for each in proxies):
-        return EXEMPT
-    bits = 32 if read.version == 4 else 64
-    return str(ipaddress.ip_network((read, bits), strict=False))
 
 
 async def _turn_away(stream: trio.SocketStream, plain: bool) -> None:

@@ -3,16 +3,21 @@
 1. A write that makes no progress breaks the connection: a client that stops reading holds up nobody.
 2. The number of connections is bounded, in all and from one address; loopback and our own proxies are exempt
    from the second bound.
+3. What one address is, is the broker's to say (an IPv4 address, an IPv6 /64); who is exempt from counting at a
+   port is said here, once for all ports.
 """
 
+import ipaddress
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 import trio
+
+from broker.actors.guard import place_of as client_of
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -21,6 +26,11 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 """An ASGI application, as every door here has it (ASGI 3.0)."""
 
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+EXEMPT: Final = ""
+"""The place of all those to whom the bound on one address does not apply."""
 PIECE: Final = 65_536
 """Bytes that must leave within the deadline; also how much is written at once."""
 
@@ -132,28 +142,67 @@ def _tcp_options(dead_s: float, probe_s: int) -> dict[str, int]:
     }
 
 
+def read_hop(text: str) -> Address | None:
+    """The address of one hop: `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]`, `[::1]:80`; None for anything else.
+
+    An IPv4 address mapped into IPv6 is the IPv4 address, and a zone is dropped.
+    """
+    text = text.strip()
+    if text.startswith("["):
+        text, closed, port = text[1:].partition("]")
+        if not closed or (port and not _is_port(port)):
+            return None
+    elif text.count(":") == 1:
+        text, _, port = text.partition(":")
+        if not _is_port(f":{port}"):
+            return None
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+def _is_port(text: str) -> bool:
+    return text.startswith(":") and text[1:].isascii() and text[1:].isdigit() and len(text) <= 6
+
+
+def is_proxy(address: Address, proxies: Sequence[Network]) -> bool:
+    """Whether an address is a proxy of ours."""
+    return any(address in network for network in proxies)
+
+
+def place_of(address: str | None, proxies: Sequence[Network]) -> str:
+    """What a connection from `address` is counted by; EXEMPT for loopback, our proxies and what has no address."""
+    hop = read_hop(address) if address is not None else None
+    if hop is None or hop.is_loopback or is_proxy(hop, proxies):
+        return EXEMPT
+    return client_of(str(hop)) or EXEMPT
+
+
 class Places:
     """The connections that a port has room for."""
 
-    def __init__(self, bounds: Bounds, exempt: Callable[[str], bool]) -> None:
+    def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._exempt = exempt
-        self._by_address: Counter[str] = Counter()
+        self._by_place: Counter[str] = Counter()
         self.taken = 0
 
-    def take(self, address: str) -> bool:
-        """Take a place for a connection from `address`; False: there is none."""
+    def take(self, place: str) -> bool:
+        """Take room for a connection from a `place_of`; False: there is none."""
         if self.taken >= self._bounds.connections:
             return False
-        if not self._exempt(address) and self._by_address[address] >= self._bounds.per_address:
+        if place != EXEMPT and self._by_place[place] >= self._bounds.per_address:
             return False
         self.taken += 1
-        self._by_address[address] += 1
+        self._by_place[place] += 1
         return True
 
-    def leave(self, address: str) -> None:
-        """Give the place back."""
+    def leave(self, place: str) -> None:
+        """Give the room back."""
         self.taken -= 1
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
+        self._by_place[place] -= 1
+        if not self._by_place[place]:
+            del self._by_place[place]

@@ -5,7 +5,7 @@
 2. The operators' tools do not exist here: they have a port of their own.
 3. The body goes to the broker as it came: what it may hold is judged there, once.
 
-Source: wire.md, Tools of the wire (Plain HTTP). Size and Host were checked before (gateways.guard).
+Source: wire.md, Tools of the wire (Plain HTTP). Size and Host were checked before (gateways.wrappers).
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,9 @@ from quart import Quart, Response, request
 from broker.app import Broker
 from broker.wire.refusals import Refusal, refuse
 from gateways import render
-from gateways.caller import Network, identify
+from gateways.bodies import is_json
+from gateways.caller import identify
+from gateways.listen import Network
 
 
 def register(app: Quart, broker: Broker, *, proxies: Sequence[Network] = ()) -> None:
@@ -25,7 +27,8 @@ def register(app: Quart, broker: Broker, *, proxies: Sequence[Network] = ()) -> 
 
     @app.post("/v1/<tool>")
     async def v1(tool: str) -> Response:
-        if not is_json(request.headers.getlist("content-type")):
+        types = request.headers.getlist("content-type")
+        if len(types) != 1 or not is_json(types[0]):
             return answer(*render.http(refuse("bad_request", "send application/json in UTF-8", status=415)))
         caller = await identify(broker, dict(request.scope), proxies)
         if isinstance(caller, Refusal):
@@ -48,14 +51,3 @@ def answer(status: int, headers: render.Headers, body: bytes) -> Response:
     for name, value in [*headers, (b"cache-control", b"no-store")]:
         response.headers[name.decode()] = value.decode("latin-1")
     return response
-
-
-def is_json(values: Sequence[str]) -> bool:
-    """One Content-Type, application/json, with no charset or UTF-8."""
-    if len(values) != 1:
-        return False
-    kind, *parameters = (part.strip().lower() for part in values[0].split(";"))
-    charsets = [
-        each.partition("=")[2].strip().strip('"') for each in parameters if each.startswith("charset")
-    ]
-    return kind == "application/json" and all(each in ("utf-8", "utf8") for each in charsets)

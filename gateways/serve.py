@@ -24,15 +24,16 @@ from broker.store.port import InUse, NotAStore, SchemaTooNew, Unavailable
 from broker.store.sqlite import SqliteStore
 from broker.wire.refusals import refuse
 from gateways import websocket
-from gateways.caller import Network, read_proxies
+from gateways.caller import read_proxies
 from gateways.configure import ConfigError, Configuration, load, split_bind
 from gateways.dealing import serve_dealing
-from gateways.guard import Origins
 from gateways.http import serve_http, tls_context
+from gateways.listen import Network
 from gateways.mcp.endpoint import McpApp, mcp_app
 from gateways.metrics import Metrics, measured
 from gateways.web import web_app
 from gateways.wirekeys import WireKeyError, open_keyring
+from gateways.wrappers import Origins
 
 log = logging.getLogger("turret")
 BACKLOG: Final = 1024

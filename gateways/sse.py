@@ -20,8 +20,8 @@ from broker.wire.events import Resume
 from broker.wire.ids import CODE
 from broker.wire.refusals import CODES, Refusal, refuse
 from gateways import eventstream, render
-from gateways.caller import Network, identify
-from gateways.listen import App, Receive, Scope, Send
+from gateways.caller import identify
+from gateways.listen import App, Network, Receive, Scope, Send
 
 PREFIX: Final = "/rings/"
 RETRY_MS: Final = 2_000

@@ -1,6 +1,6 @@
 """All HTTP doors of the public port as one ASGI application.
 
-1. Before every door: faults contained, Host and Origin checked, preflights answered (gateways.guard).
+1. Before every door: faults contained, Host and Origin checked, preflights answered (gateways.wrappers).
 2. /mcp and /rings are raw ASGI callables; the rest is Quart-Trio.
 3. Every error of the framework is a refusal or an incident in JSON; it never shows a page of its own.
 """
@@ -15,9 +15,8 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from broker.app import Broker
 from broker.wire.refusals import refuse
 from gateways import metrics, plain, render, sse, wellknown
-from gateways.caller import Network
-from gateways.guard import Origins, check_origin, contain, limit_body, time_body
-from gateways.listen import App, Bounds, Receive, Scope, Send
+from gateways.listen import App, Bounds, Network, Receive, Scope, Send
+from gateways.wrappers import Origins, check_origin, contain, limit_body, time_body
 
 MCP: Final = "/mcp"
 
@@ -61,7 +60,7 @@ def quart_app() -> QuartTrio:
     app = QuartTrio("gateways", static_folder=None)
     app.config.update(
         RESPONSE_TIMEOUT=None,  # 60 s would cut a stream
-        BODY_TIMEOUT=None,  # bodies are read and bounded before (gateways.guard)
+        BODY_TIMEOUT=None,  # bodies are read and bounded before (gateways.wrappers)
         MAX_CONTENT_LENGTH=None,
         PROVIDE_AUTOMATIC_OPTIONS=False,
     )

@@ -1,7 +1,7 @@
 """`/ws` on the public port: the same session on Quart-Trio, for browsers and small bots (wire.md, WebSocket).
 
 Frame sizes, UTF-8, pings, dead peers and stalled writes are gateways/http.py's and listen.py's; Host and Origin
-are guard.py's.
+are wrappers.py's.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from quart import Quart, Response, websocket
 from broker.app import Broker, Caller
 from broker.wire.refusals import Refusal
 from gateways import render
-from gateways.caller import Network, identify
+from gateways.caller import identify
+from gateways.listen import Network
 from gateways.outbox import Outbox, open_outbox
 from gateways.session import DRAIN_S, Session, restart
 

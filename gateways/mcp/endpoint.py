@@ -4,7 +4,7 @@
 2. Every error is JSON-RPC, with the request's id where it could be read; its status is decided before a byte.
 3. An exchange owns its answer: no answer is ever looked up by an id that a client chose.
 
-Origin, Host and preflights are the wrapper's around all HTTP doors (gateways.guard). Source:
+Origin, Host and preflights are the wrapper's around all HTTP doors (gateways.wrappers). Source:
 MCP 2025-03-26 to 2026-07-28, Transports (Streamable HTTP).
 """
 
@@ -18,6 +18,7 @@ from broker.app import Broker
 from broker.wire.refusals import Refusal
 from gateways import caller as callers
 from gateways import jsonrpc
+from gateways.bodies import Gone, TooLarge, drain, is_json, read_body
 from gateways.mcp import eras, exchange, headers, subscriptions
 from gateways.mcp.dispatch import Dispatch, read_meta, read_params
 from gateways.mcp.eras import Eras, Request, failed, names_modern, refused, wrong
@@ -30,6 +31,8 @@ from gateways.mcp.sessions import Session, Sessions
 from gateways.mcp.surface import Surface
 
 ROOT: Final = "/mcp"
+DISCARD_S: Final = 2.0
+"""Seconds for reading away a body beyond the limit, so that the client reads its 413 and no reset."""
 STREAM_S: Final = 3600.0
 """Seconds after which a GET stream ends by itself; the client opens another."""
 
@@ -110,14 +113,17 @@ class McpApp:
         """The shared rungs. None: the exchange was ended already, or its client has left."""
         if not (http.accept.json or http.accept.stream):
             return failed(406, "accept application/json or text/event-stream")
-        if not headers.is_json(http.head.get("content-type")):
+        content_type = http.head.get("content-type")
+        if content_type is not None and not is_json(content_type):
             return failed(415, "send application/json in UTF-8")
         limit = self._broker.settings.limits.frame_bytes
         try:
-            body = await exchange.read_body(http.receive, limit)
-        except exchange.Gone:
+            body = await read_body(http.receive, limit)
+        except Gone:
             return None
-        if body is None:
+        if isinstance(body, TooLarge):
+            if not body.whole:
+                await drain(http.receive, DISCARD_S)
             return failed(413, f"a request is at most {limit} bytes")
         message = jsonrpc.read(body)
         if isinstance(message, jsonrpc.Malformed):

@@ -1,4 +1,4 @@
-"""One HTTP exchange over ASGI: a bounded body in; JSON out, or an event stream once something is said early.
+"""One HTTP exchange over ASGI: JSON out, or an event stream once something is said early.
 
 1. The status is decided before the first byte: what fails before anything was said is JSON with its status.
 2. Signs of life are comments, never events (clients parse each event as JSON).
@@ -22,9 +22,6 @@ KEEP_ALIVE_S: Final = 15.0
 """Seconds of silence after which a comment goes out (proxies cut at 60)."""
 SEND_S: Final = 30.0
 """Seconds that one send may take before the client counts as gone."""
-DISCARD_BYTES: Final = 1024 * 1024
-"""What is read and thrown away of a body beyond the limit, so that the client reads its 413 and no reset."""
-DISCARD_S: Final = 2.0
 _STREAM_HEADERS: Final[render.Headers] = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store, no-transform"),
@@ -38,39 +35,6 @@ class Answer(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     headers: render.Headers = []
-
-
-class Gone(Exception):
-    """The client left before its request was whole."""
-
-
-async def read_body(receive: Receive, limit: int) -> bytes | None:
-    """The body, or None when it is longer than `limit` bytes, counted as it comes. Raises Gone."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise Gone
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            if message.get("more_body", False):
-                await _discard(receive)
-            return None
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-async def _discard(receive: Receive) -> None:
-    size = 0
-    with trio.move_on_after(DISCARD_S):
-        while size < DISCARD_BYTES:
-            message = await receive()
-            size += len(message.get("body", b""))
-            if not message.get("more_body", False):
-                return
 
 
 async def wait_gone(receive: Receive) -> None:

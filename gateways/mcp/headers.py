@@ -86,15 +86,6 @@ def read_accept(value: str) -> Accept:
     return Accept(json, stream, weights.get("text/event-stream", False))
 
 
-def is_json(content_type: str | None) -> bool:
-    """Whether a body of this type may be read: JSON in UTF-8, or of no named type."""
-    if content_type is None:
-        return True
-    media, *params = (part.strip().lower() for part in content_type.split(";"))
-    charsets = [param.partition("=")[2].strip().strip('"') for param in params if param.startswith("charset")]
-    return media == "application/json" and all(charset in ("utf-8", "utf8") for charset in charsets)
-
-
 def decode(value: str) -> str | None:
     """A header's value, with `=?base64?…?=` undone. None where the base64 is not canonical or not UTF-8."""
     found = _ENCODED.fullmatch(value)

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from broker.wire.refusals import refuse
 from gateways.caller import read_proxies
-from gateways.handshake import HEAD_BYTES, find_peer, find_place, shake_hands, turn_away
+from gateways.handshake import HEAD_BYTES, find_peer, shake_hands, turn_away
 from tests.support.broker_fake import DEALER_PK, FakeBroker, proof
 from tests.support.peers import trickle
 
@@ -176,19 +176,6 @@ async def test_a_newcomer_without_a_place_is_told_so_but_not_through_tls() -> No
     assert b"HTTP/1.1 503 " in await ours.receive_some()
     wrapped = trio.SSLStream(theirs, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), server_side=True)
     await turn_away(wrapped)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("peer", "place"),
-    [
-        (("192.0.2.9", 1), "192.0.2.9/32"),
-        (("2001:db8:1:2:3::4", 1), "2001:db8:1:2::/64"),
-        (("::ffff:192.0.2.9", 1), "192.0.2.9/32"),
-        (None, "0.0.0.0/32"),
-    ],
-)
-def test_connections_are_counted_by_address_or_network(peer: Any, place: str) -> None:
-    assert find_place(peer) == place
 
 
 async def test_a_stream_without_an_address_has_no_peer() -> None:

@@ -10,8 +10,7 @@ import httpx
 import pytest
 import trio
 
-from gateways.caller import read_proxies
-from gateways.http import place_of, tls_context
+from gateways.http import tls_context
 from gateways.listen import Bounds
 from tests.support.network import Served, serving
 from tests.support.peers import dial, eventually, exchange, read_all, read_until, stalled, trickle
@@ -203,26 +202,6 @@ async def test_connections_beyond_the_bound_are_turned_away_and_places_come_back
             await trio.sleep(0.01)
         else:
             pytest.fail("the places did not come back")
-
-
-@pytest.mark.parametrize(
-    ("address", "place"),
-    [
-        ("127.0.0.1", ""),
-        ("::1", ""),
-        ("::ffff:127.0.0.1", ""),
-        ("10.0.0.5", ""),
-        ("fd00::5", ""),
-        ("203.0.113.9", "203.0.113.9/32"),
-        ("::ffff:203.0.113.9", "203.0.113.9/32"),
-        ("2001:db8::1:2:3:4", "2001:db8::/64"),
-        ("2001:db8::9:9:9:9", "2001:db8::/64"),
-    ],
-)
-def test_connections_are_counted_by_address_but_not_from_loopback_and_proxies(
-    address: str, place: str
-) -> None:
-    assert place_of(address, read_proxies(["10.0.0.0/8", "fd00::5"])) == place
 
 
 async def test_faults_are_logged_without_what_the_client_sent(

@@ -1,5 +1,6 @@
 """Sockets with deadlines of their own, and the places that a port has."""
 
+import ipaddress
 import socket
 
 import pytest
@@ -7,7 +8,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways.listen import Bounds, DeadlineStream, Places, tune
+from broker.actors.guard import place_of as client_of
+from gateways.listen import EXEMPT, Address, Bounds, DeadlineStream, Places, place_of, read_hop, tune
 from tests.support.network import listening
 from tests.support.peers import read_all, stalled
 
@@ -129,13 +131,13 @@ async def test_the_kernel_is_told_to_find_dead_peers() -> None:
 
 
 @pytest.mark.requirement("http.connection-bounds")
-@given(st.lists(st.tuples(st.sampled_from("abL"), st.booleans())))
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", EXEMPT]), st.booleans())))
 def test_places_are_never_more_than_the_bounds_and_all_come_back(steps: list[tuple[str, bool]]) -> None:
-    places = Places(Bounds(connections=5, per_address=2), lambda address: address == "L")
+    places = Places(Bounds(connections=5, per_address=2))
     held: list[str] = []
     for address, enter in steps:
         if enter:
-            room = len(held) < 5 and (address == "L" or held.count(address) < 2)
+            room = len(held) < 5 and (address == EXEMPT or held.count(address) < 2)
             assert places.take(address) is room
             held += [address] if room else []
         elif address in held:
@@ -144,4 +146,41 @@ def test_places_are_never_more_than_the_bounds_and_all_come_back(steps: list[tup
     for address in held:
         places.leave(address)
     assert places.taken == 0
-    assert all(places.take(address) for address in "aabbL")
+    assert all(places.take(address) for address in ("a", "a", "b", "b", EXEMPT))
+
+
+@pytest.mark.requirement("http.connection-bounds")
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        (None, EXEMPT),
+        ("", EXEMPT),
+        ("127.0.0.1", EXEMPT),
+        ("::1", EXEMPT),
+        ("::ffff:127.0.0.1", EXEMPT),
+        ("10.0.0.5", EXEMPT),
+        ("::ffff:10.0.0.5", EXEMPT),
+        ("fd00::5", EXEMPT),
+        ("203.0.113.9", "203.0.113.9"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("2001:db8::1:2:3:4", "2001:db8::/64"),
+        ("2001:db8::9:9:9:9", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_connections_are_counted_by_address_but_not_from_loopback_and_proxies(
+    address: str | None, place: str
+) -> None:
+    proxies = tuple(ipaddress.ip_network(text) for text in ("10.0.0.0/8", "fd00::5"))
+    assert place_of(address, proxies) == place
+
+
+@given(st.ip_addresses())
+def test_a_port_and_the_limits_of_the_broker_agree_on_what_one_address_is(address: Address) -> None:
+    expected = None if address.is_loopback else client_of(str(address))
+    assert place_of(str(address), ()) == (expected or EXEMPT)
+
+
+@given(st.text(max_size=40))
+def test_a_hop_is_an_address_or_nothing(text: str) -> None:
+    assert read_hop(text) is None or "." in text or ":" in text

@@ -9,10 +9,10 @@ import trio
 from quart import Quart, websocket
 
 from broker.config import Limits, Settings
-from gateways.guard import Origins
 from gateways.listen import Bounds, Receive, Scope, Send
 from gateways.metrics import Metrics
 from gateways.web import quart_app, web_app
+from gateways.wrappers import Origins
 from tests.support.broker_fake import FakeBroker
 from tests.support.network import Served, serving
 from tests.support.peers import dial, exchange, read_all, read_until

@@ -16,11 +16,11 @@ from websockets.frames import Opcode
 
 from broker.store.memory import MemoryStore
 from broker.wire.refusals import refuse
-from gateways.guard import Origins, check_origin
 from gateways.http import serve_http
 from gateways.listen import Bounds
 from gateways.session import IN_FLIGHT
 from gateways.websocket import ORPHAN_S, register
+from gateways.wrappers import Origins, check_origin
 from tests.gateways.test_dealing_ends import living, never, reset, until
 from tests.gateways.test_handshake import head, status
 from tests.support.broker import open_bench

@@ -2,7 +2,8 @@
 
 HTTP = "gateways/http.py"
 LISTEN = "gateways/listen.py"
-GUARD = "gateways/guard.py"
+WRAPPERS = "gateways/wrappers.py"
+BODIES = "gateways/bodies.py"
 CALLER = "gateways/caller.py"
 RENDER = "gateways/render.py"
 JSONRPC = "gateways/jsonrpc.py"
@@ -41,22 +42,22 @@ MUTANTS = (
     (
         "http.connection-bounds",
         LISTEN,
-        "self._by_address[address] >= self._bounds.per_address",
-        "self._by_address[address] > self._bounds.per_address",
+        "self._by_place[place] >= self._bounds.per_address",
+        "self._by_place[place] > self._bounds.per_address",
     ),
-    ("http.body-limit", GUARD, "        if size > limit:\n", "        if size > limit + 1:\n"),
-    ("http.body-limit", GUARD, "        if size is not None and size > limit:", "        if False:"),
-    ("http.slow-body", GUARD, "with trio.move_on_after(bounds.body_s):", "with trio.move_on_after(1e9):"),
-    ("http.host-and-origin", GUARD, "    return public is None\n", "    return True\n"),
-    ("http.host-and-origin", GUARD, "        return host[0] in LOOPBACK_NAMES\n", "        return True\n"),
+    ("http.body-limit", BODIES, "        if size > limit:\n", "        if size > limit + 1:\n"),
+    ("http.body-limit", WRAPPERS, "        if size is not None and size > limit:", "        if False:"),
+    ("http.slow-body", WRAPPERS, "with trio.move_on_after(bounds.body_s):", "with trio.move_on_after(1e9):"),
+    ("http.host-and-origin", WRAPPERS, "    return public is None\n", "    return True\n"),
+    ("http.host-and-origin", WRAPPERS, "        return host[0] in LOOPBACK_NAMES\n", "        return True\n"),
     (
         "http.host-and-origin",
-        GUARD,
+        WRAPPERS,
         "return (site[1], site[2]) == (host[0], host[1] or PORTS[site[0]])",
         "return site[1] == host[0]",
     ),
-    ("http.host-and-origin", GUARD, "site in allowed or site == public or", "True or"),
-    ("http.cors", GUARD, "        elif _is_preflight(scope):\n", "        elif False:\n"),
+    ("http.host-and-origin", WRAPPERS, "site in allowed or site == public or", "True or"),
+    ("http.cors", WRAPPERS, "        elif _is_preflight(scope):\n", "        elif False:\n"),
     ("http.auth-query", CALLER, "elif query and (found", "elif (found"),
     ("http.authorization-turret", CALLER, 'if scheme.lower() != "turret":', "if False:"),
     ("http.retry-after", RENDER, "max(1, math.ceil(wait_ms / 1000))", "max(1, wait_ms // 1000)"),
@@ -81,7 +82,9 @@ MUTANTS = (
     ("refusals.frame-codes", JSONRPC, '    if "path" not in refusal.detail:\n', "    if False:\n"),
     ("refusals.frame-codes", JSONRPC, '    if not params.startswith(b"{"):\n', "    if False:\n"),
     ("streams.sse-no-injection", STREAM, "data = _ODD_BREAKS.sub(", "_ODD_BREAKS.sub("),
-    ("http.json-only", PLAIN, 'return kind == "application/json" and', "return"),
+    ("http.json-only", BODIES, 'return media == "application/json" and', "return"),
+    ("http.json-only", PLAIN, "if len(types) != 1 or not is_json(types[0]):", "if False:"),
+    ("limits.client-address", CALLER, "    if address is None:\n", "    if False:\n"),
     ("http.plain-refusal", PLAIN, "return answer(*render.http(result))", "return answer(200, [], b'{}')"),
     ("streams.sse-events", SSE, "event=each.kind, id=each.cursor", "event=each.kind"),
     ("streams.sse-comment", SSE, "with trio.move_on_after(comment_s):", "with trio.move_on_after(1e9):"),

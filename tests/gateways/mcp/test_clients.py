@@ -16,10 +16,10 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from broker.wire.statement import build_statement
 from gateways.caller import write_proof
-from gateways.guard import Origins, check_origin
 from gateways.http import serve_http
 from gateways.listen import Bounds
 from gateways.mcp.endpoint import McpApp, mcp_app
+from gateways.wrappers import Origins, check_origin
 from tests.gateways.mcp.harness import Tools, fake_broker
 from tests.support.broker import Bench, Line, Party
 

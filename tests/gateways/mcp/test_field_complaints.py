@@ -1,22 +1,23 @@
 """What users of other MCP servers complained of, one test each, numbered as in our list of them.
 
-Not here, since it can't apply yet: 24 (the document of a protected resource: no tokens so far). Decided otherwise:
-25 (a refusal carries structuredContent; its text is complete all the same).
+Not here, since it can't apply yet: 24 (the document of a protected resource names another URL than the one that was
+typed: there are no tokens, and so no such document, so far).
 """
 
 import json
 import re
 from typing import Any
 
+import jsonschema
 import pytest
 import trio
 
-from gateways.guard import Origins, check_origin
 from gateways.listen import Bounds
 from gateways.mcp.endpoint import mcp_app
 from gateways.mcp.revisions import MODERN
 from gateways.mcp.sessions import Sessions
 from gateways.mcp.surface import Ask, Outcome, Surface
+from gateways.wrappers import Origins, check_origin
 from tests.gateways.mcp.harness import BOTH, Door, Tools, modern, offer, request, text, tools_door
 from tests.support.broker import Bench
 from tests.support.broker_fake import proof
@@ -113,6 +114,26 @@ async def test_06_requests_with_one_id_in_flight_each_get_their_own_answer(
                 await exchange.finished.wait()
             answer = exchange.response()
             assert (answer.json["id"], answer.result["content"][0]["text"]) == (id, mark)
+
+
+@pytest.mark.requirement("mcp.same-id")
+async def test_06_the_same_id_in_flight_is_as_good_in_the_modern_era_and_across_sessions(
+    door: Door, tools: Tools
+) -> None:
+    mine, theirs = await door.session(), await door.session()
+    body, headers = modern("tools/call", 1, name="wait", arguments={"mark": "c"})
+    async with (
+        door.open(body=waiting("a", 1), **mine.headers) as first,
+        door.open(body=waiting("b", 1), **theirs.headers) as second,
+        door.open(body=body, **headers) as third,
+        door.open(body=waiting("d", 1)) as fourth,
+    ):
+        await tools.wait_entered(4)
+        for mark, exchange in (("d", fourth), ("b", second), ("c", third), ("a", first)):
+            tools.finish(mark)
+            with trio.fail_after(5):
+                await exchange.finished.wait()
+            assert exchange.response().result["content"][0]["text"] == mark
 
 
 @pytest.mark.requirement("mcp.same-id")
@@ -277,6 +298,21 @@ async def test_21_a_subscription_is_refused_cleanly_where_nothing_is_pushed(door
     assert (answer.status, answer.error["code"], answer.json["id"]) == (404, -32601, 4)
 
 
+@pytest.mark.requirement("mcp.listen")
+async def test_21_a_listen_that_is_taken_is_answered_at_its_end_and_not_before(
+    real: Door, bench: Bench, autojump_clock: object
+) -> None:
+    line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
+    wanted = {"resourceSubscriptions": [f"turret://conv/{line.conv}"]}
+    for notifications in (wanted, {}, {"toolsListChanged": True}):
+        body, headers = modern("subscriptions/listen", "L", notifications=notifications)
+        async with real.open(body=body, **headers) as exchange:
+            await trio.sleep(300)
+            assert b"acknowledged" in exchange.body
+            assert b"result" not in exchange.body
+            assert not exchange.finished.is_set()
+
+
 async def test_22_a_page_that_may_ask_is_told_what_it_may_send_and_see(faked: Door) -> None:
     allowed = Origins(allowed=("https://inspector.example",))
     guarded = Door(check_origin(faked.app, allowed, Bounds(linger_s=0.1)), faked.broker)  # type: ignore[arg-type]  # ASGI
@@ -309,6 +345,20 @@ async def test_23_both_spellings_are_served_without_a_redirect(faked: Door) -> N
     for path in ("/mcp", "/mcp/"):
         assert (await faked.modern("tools/list", path=path)).status == 200
         assert (await faked.session()).id
+
+
+@pytest.mark.requirement("mcp.refusal")
+async def test_25_a_refusal_fits_the_output_schema_and_its_text_says_it_all(real: Door, bench: Bench) -> None:
+    schemas = {
+        tool["name"]: tool["outputSchema"] for tool in (await real.modern("tools/list")).result["tools"]
+    }
+    for arguments, words in (({"code": "NOPE"}, "NOPE"), ({"code": 7}, "code"), ({}, "code")):
+        result = (await real.modern("tools/call", name="resolve_code", arguments=arguments)).result
+        jsonschema.validate(result["structuredContent"], schemas["resolve_code"])
+        refusal = result["structuredContent"]["refusal"]
+        text = result["content"][0]["text"]
+        assert text.startswith(f"{refusal['code']}: {refusal['message']}")
+        assert words in text
 
 
 async def test_26_an_answer_is_always_there_as_text_too(real: Door, bench: Bench) -> None:

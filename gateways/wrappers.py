@@ -12,13 +12,11 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 import trio
 
-from broker.wire.refusals import Refusal, refuse
+from broker.wire.refusals import refuse
 from gateways import render
-from gateways.caller import Address, read_hop
-from gateways.listen import App, Bounds, Message, Receive, Scope, Send
+from gateways.bodies import Gone, TooLarge, drain, read_body
+from gateways.listen import Address, App, Bounds, Message, Receive, Scope, Send, read_hop
 
-DRAIN_BYTES: Final = 4 * 1024 * 1024
-"""What is read and thrown away after an early answer, at most."""
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 """Paths that any Host may ask: load balancers use the bare address, and these tell nothing."""
@@ -51,20 +49,9 @@ async def respond(
     await send({"type": f"{kind}.start", "status": status, "headers": headers})
     if scope["type"] == "http":
         await send({"type": f"{kind}.body", "body": body, "more_body": True})
-        await _drain(receive, bounds.linger_s)
+        await drain(receive, bounds.linger_s)
         body = b""
     await send({"type": f"{kind}.body", "body": body, "more_body": False})
-
-
-async def _drain(receive: Receive, seconds: float) -> None:
-    """Read what the client still sends: closing with bytes unread would reset the answer away."""
-    size = 0
-    with trio.move_on_after(seconds):
-        while size < DRAIN_BYTES:
-            message = await receive()
-            if message["type"] != "http.request" or not message.get("more_body", False):
-                return
-            size += len(message.get("body", b""))
 
 
 def contain(app: App) -> App:
@@ -98,23 +85,23 @@ def limit_body(app: App, limit: int, bounds: Bounds) -> App:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        body: bytes | Refusal | None = None
+        body: bytes | TooLarge | None = None
         size = _declared(scope)
         if size is not None and size > limit:
-            body = _too_large(limit, size)
+            body = TooLarge(size, whole=False)
         else:
             try:
                 with trio.move_on_after(bounds.body_s):
-                    body = await _read(receive, limit)
-            except _Left:
+                    body = await read_body(receive, limit)
+            except Gone:
                 return
-        if body is None:
-            await respond(scope, receive, send, _closing(408, b'{"error":"timeout"}'), bounds)
-        elif isinstance(body, Refusal):
-            status, _, text = render.http(body)
-            await respond(scope, receive, send, _closing(status, text), bounds)
-        else:
+        if isinstance(body, bytes):
             await app(scope, _replay(body, receive), send)
+        elif body is None:
+            await respond(scope, receive, send, _closing(408, b'{"error":"timeout"}'), bounds)
+        else:
+            left = _replay(b"", receive) if body.whole else receive
+            await respond(scope, left, send, _too_large(limit, body.size), bounds)
 
     return limited
 
@@ -145,34 +132,15 @@ def _closing(status: int, body: bytes) -> tuple[int, render.Headers, bytes]:
     return status, [*render.JSON_HEADERS, (b"connection", b"close")], body
 
 
-def _too_large(limit: int, size: int) -> Refusal:
-    return refuse("too_large", f"a request here has at most {limit} bytes", limit=limit, size=size)
+def _too_large(limit: int, size: int) -> tuple[int, render.Headers, bytes]:
+    refusal = refuse("too_large", f"a request here has at most {limit} bytes", limit=limit, size=size)
+    status, _, text = render.http(refusal)
+    return _closing(status, text)
 
 
 def _declared(scope: Scope) -> int | None:
     values = [value for name, value in scope["headers"] if name.lower() == b"content-length"]
     return int(values[0]) if values and values[0].isdigit() and len(values[0]) < 20 else None
-
-
-class _Left(Exception):
-    """The client left before its request was whole."""
-
-
-async def _read(receive: Receive, limit: int) -> bytes | Refusal:
-    """The body, or too_large as soon as it is. Raises _Left when the client leaves first."""
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise _Left
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size > limit:
-            return _too_large(limit, size)
-        pieces.append(piece)
-        if not message.get("more_body", False):
-            return b"".join(pieces)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

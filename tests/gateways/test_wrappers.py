@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import trio
 
-from gateways.guard import Origins, check_origin, contain, limit_body
 from gateways.listen import App, Bounds, Message, Receive, Scope, Send
+from gateways.wrappers import Origins, check_origin, contain, limit_body
 from tests.support.network import Served, serving
 from tests.support.peers import dial, exchange, read_all, read_until
 

@@ -1,0 +1,64 @@
+"""A request's body over ASGI: whether it is JSON, its bytes within a bound, and what is left of it thrown away.
+
+1. It is counted as it comes: what is too large is never held whole.
+2. Bytes that nobody read are read before the connection ends: else its reset destroys the answer on the way.
+"""
+
+from typing import Final
+
+import msgspec
+import trio
+
+from gateways.listen import Receive
+
+DRAIN_BYTES: Final = 4 * 1024 * 1024
+"""What is read and thrown away around an early answer, at most."""
+
+
+class Gone(Exception):
+    """The client left before its request was whole."""
+
+
+class TooLarge(msgspec.Struct, frozen=True):
+    """A body beyond the limit: how many bytes had come, and whether that was all of it."""
+
+    size: int
+    whole: bool
+
+
+async def read_body(receive: Receive, limit: int) -> bytes | TooLarge:
+    """The body, or TooLarge as soon as it is. Raises Gone. Cancelling loses what was read."""
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Gone
+        piece = message.get("body", b"")
+        more = message.get("more_body", False)
+        size += len(piece)
+        if size > limit:
+            return TooLarge(size, not more)
+        pieces.append(piece)
+        if not more:
+            return b"".join(pieces)
+
+
+async def drain(receive: Receive, seconds: float) -> None:
+    """Read what the client still sends of its request, at most DRAIN_BYTES and for so many seconds."""
+    size = 0
+    with trio.move_on_after(seconds):
+        while size < DRAIN_BYTES:
+            message = await receive()
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return
+            size += len(message.get("body", b""))
+
+
+def is_json(content_type: str) -> bool:
+    """Whether a Content-Type is application/json with no charset, or UTF-8."""
+    media, *parameters = (part.strip().lower() for part in content_type.split(";"))
+    charsets = [
+        each.partition("=")[2].strip().strip('"') for each in parameters if each.startswith("charset")
+    ]
+    return media == "application/json" and all(each in ("utf-8", "utf8") for each in charsets)

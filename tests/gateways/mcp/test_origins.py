@@ -6,10 +6,10 @@ import pytest
 import trio
 
 from gateways.caller import read_proxies
-from gateways.guard import Origins, check_origin
 from gateways.listen import Bounds
 from gateways.mcp.endpoint import McpApp, mcp_app
 from gateways.mcp.sessions import Sessions
+from gateways.wrappers import Origins, check_origin
 from tests.gateways.mcp.harness import Door, fake_broker, modern, request
 
 PUBLIC = Origins(public_url="https://turret.example/", allowed=("https://console.example:8443",))

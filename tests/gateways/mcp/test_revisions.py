@@ -38,7 +38,16 @@ def test_a_method_that_a_revision_lacks_is_method_not_found(method: str, revisio
 @pytest.mark.requirement("mcp.status-by-code")
 @pytest.mark.parametrize(
     ("code", "status"),
-    [(-32700, 400), (-32600, 400), (-32602, 400), (-32020, 400), (-32022, 400), (-32601, 404), (-32603, 200)],
+    [
+        (-32700, 400),
+        (-32600, 400),
+        (-32602, 400),
+        (-32020, 400),
+        (-32021, 400),
+        (-32022, 400),
+        (-32601, 404),
+        (-32603, 200),
+    ],
 )
 def test_a_code_has_its_status_in_the_modern_era_and_200_before(code: int, status: int) -> None:
     assert status_of(code, MODERN) == status

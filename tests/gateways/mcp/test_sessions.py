@@ -1,8 +1,12 @@
 """Sessions: whose they are, how long they stay, and what they can end."""
 
+import json
+
 import pytest
 import trio
+import trio.testing
 
+from gateways import jsonrpc
 from gateways.mcp import sessions
 from gateways.mcp.sessions import Session, Sessions
 
@@ -147,3 +151,40 @@ async def test_a_stream_that_is_not_read_is_ended() -> None:
         await stream.receive()
     with pytest.raises(trio.EndOfChannel):
         await stream.receive()
+
+
+@pytest.mark.requirement("mcp.server-requests")
+async def test_of_two_answers_to_one_request_the_first_stands() -> None:
+    session = Session("s", None, "2025-11-25", {})
+    sent: list[bytes] = []
+    got: list[jsonrpc.Response] = []
+
+    async def send(message: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        sent.append(message)
+
+    async def ask() -> None:
+        got.append(await session.request(send, "roots/list", {}))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        first, second = (jsonrpc.Response(1, text, None) for text in (b"{}", b"[]"))
+        assert not session.answered(jsonrpc.Response("1", b"{}", None))
+        assert not session.answered(jsonrpc.Response(None, None, b"{}"))
+        assert session.answered(first)
+        assert not session.answered(second)
+    assert got == [first]
+    assert json.loads(sent[0]) == {"jsonrpc": "2.0", "id": 1, "method": "roots/list", "params": {}}
+    assert not session.answered(first)
+
+
+async def test_a_request_that_was_given_up_takes_no_answer() -> None:
+    session = Session("s", None, "2025-11-25", {})
+
+    async def send(message: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+
+    with trio.move_on_after(0.01):
+        await session.request(send, "roots/list", {})
+    assert not session.answered(jsonrpc.Response(1, b"{}", None))

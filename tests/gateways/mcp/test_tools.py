@@ -253,3 +253,19 @@ async def test_nobody_is_asked_who_can_not_be_or_need_not_be(real: Door, bench: 
         capable = {CAPABILITIES: {"elicitation": {}}}
         answer = await real.modern("tools/call", name=name, arguments=given, _meta=capable)
         assert "input_required" not in answer.body.decode()
+
+
+@pytest.mark.requirement("mcp.asks-missing")
+def test_only_tools_that_read_ask_and_only_for_what_a_person_knows() -> None:
+    broker = fake_broker()
+    schemas = {"code": (["code"], True), "signed": (["code", "sig"], True), "write": (["code"], False)}
+    for name, (required, reads) in schemas.items():
+        properties = {each: {"type": "string", "description": each} for each in required}
+        schema = {"type": "object", "properties": properties, "required": required}
+        broker.tools[name] = FakeTool(name=name, read_only=reads, input_schema=schema)
+    offers = broker_tools(broker, None)  # type: ignore[arg-type]  # a fake
+    assert {name: set(offers[name].asks) for name in schemas} == {
+        "code": {"code"},
+        "signed": set(),
+        "write": set(),
+    }

@@ -121,7 +121,8 @@ class Board:
             over = next((each for each in self.calls.values() if each.call.ended is not None), None)
             if over is not None:
                 del self.calls[over.call.conv]
-        nursery.start_soon(self._watch, held.call)
+        with suppress(RuntimeError):  # the connection ended a moment ago: there will be no news
+            nursery.start_soon(self._watch, held.call)
         return held
 
     async def _watch(self, call: Call) -> None:
@@ -198,8 +199,12 @@ class Board:
         return [held.state() for held in self.calls.values()]
 
     async def hang_up(self) -> None:
-        """Hang up all that is open, side by side: HANG_UP_S seconds at most, also when cancelled (Call.hang_up)."""
-        held, self.calls = list(self.calls.values()), OrderedDict()
+        """Hang up all that is open, side by side: HANG_UP_S seconds at most, also when cancelled (Call.hang_up).
+
+        A ring whose PICKUP was cut short may be an open call; the others are left to ring.
+        """
+        held = [*self.calls.values(), *(ring for ring in self._rings.values() if ring.unsettled is not None)]
+        self.calls.clear()
         self._rings.clear()
         self._told.clear()
         async with trio.open_nursery() as nursery:

@@ -7,9 +7,11 @@
 """
 
 import logging
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final
+from weakref import WeakSet
 
 import trio
 
@@ -29,6 +31,8 @@ log = logging.getLogger(__name__)
 CONNECTED_S: Final = 10.0
 """Seconds that a tool waits for the first connection."""
 DECLINE_S: Final = 5.0
+_ID: Final = re.compile(r"\b[0-9a-f]{16}\b")
+"""A conversation's id, which stands in no log: where transcripts are open, whoever has it may read."""
 
 Connect = Callable[[], AbstractAsyncContextManager[Desk]]
 
@@ -50,6 +54,7 @@ class Line:
         self._nursery: trio.Nursery | None = None
         self._changed = trio.Event()
         self._tried = trio.Event()
+        self._bounds: WeakSet[trio.CancelScope] = WeakSet()
         self._lost = "not connected yet"
 
     @property
@@ -69,7 +74,9 @@ class Line:
                 await trio.sleep(self._backoff.next_s(lost.retry_after_s))
             except DealerError as fault:
                 self.ended = from_error(fault)
-                log.error("no more dealing: %s", fault)
+                log.error("no more dealing: %s", _ID.sub("(its id)", str(fault)))
+                for scope in self._bounds:
+                    scope.cancel()
         self._tell()
 
     async def _connection(self) -> None:
@@ -102,6 +109,12 @@ class Line:
         except Refused as no:
             self.unopened = no.refusal
             log.warning("the desk %s was not opened: %s", self.rails.code, no)
+
+    def within(self, seconds: float) -> trio.CancelScope:
+        """A bound on what is asked of the wire, as trio.move_on_after; it is over at once when the dealing ends."""
+        scope = trio.move_on_after(seconds)
+        self._bounds.add(scope)
+        return scope
 
     def _tell(self) -> None:
         self._tried.set()

@@ -7,7 +7,6 @@
 from typing import Any, Final
 
 import msgspec
-import trio
 
 from broker.wire.chain import Verdict, verify_transcript
 from broker.wire.refusals import Refusal, refuse
@@ -58,7 +57,7 @@ class Looking:
 
     async def _elsewhere(self, desk: Desk) -> list[str]:
         """Open conversations of this key that the agent does not hold: left from before, or another process's."""
-        with trio.move_on_after(READ_S):
+        with self._line.within(READ_S):
             try:
                 found = await desk.ask("list_convs", state="open", **desk.link.proof())
                 convs = [str(each["conv"]) for each in found["convs"]]
@@ -74,10 +73,10 @@ class Looking:
             return found
         desk = found[0]
         params = {"conv": conv, "limit": limit, **desk.link.proof()}
-        with trio.move_on_after(READ_S):
+        with self._line.within(READ_S):
             page = await desk.ask("read_conv", **params if after is None else {**params, "after": after})
             return _page(page, self._line.own)
-        return refuse("unavailable", f"the wire did not answer in {READ_S:g} s")
+        return self._line.ended or refuse("unavailable", f"the wire did not answer in {READ_S:g} s")
 
     async def verify(self, conv: str) -> Answer:
         """Read the whole transcript and verify it here. A transcript that doesn't hold is a result, not an error."""
@@ -89,10 +88,12 @@ class Looking:
         async def ask(tool: str, params: dict[str, Any]) -> bytes:
             return await settle(desk.link, tool, join_params(params))
 
-        with trio.move_on_after(READ_S):
+        with self._line.within(READ_S):
             lines = await read_lines(ask, conv, desk.link.proof())
             return _verdict(verify_transcript(lines, (desk.wire,)), conv)
-        return refuse("unavailable", f"the wire did not give the transcript in {READ_S:g} s")
+        return self._line.ended or refuse(
+            "unavailable", f"the wire did not give the transcript in {READ_S:g} s"
+        )
 
 
 def _page(page: dict[str, Any], own: str) -> Said:

@@ -3,7 +3,7 @@
 1. Nothing is signed but through `_permit`: the rails first, then the user where the settings ask for it.
 2. Every wait is bounded. When a bound ends what was being said, its outcome is kept as not known, and the next
    `say` settles it before anything else is signed.
-3. A call that a tool began and nobody was told of is hung up: by cancelling, too.
+3. A dial that is cancelled is hung up: nobody was told its id.
 """
 
 import secrets
@@ -50,11 +50,11 @@ class Verbs:
         found = await self._line.desk()
         if not isinstance(found, tuple):
             return found
-        with trio.move_on_after(ANSWER_S):
+        with self._line.within(ANSWER_S):
             await found[0].open(code)
             self._line.unopened = None
             return Said(f"Desk {code} is open: it stands for your key.", {"code": code, "pk": self._line.own})
-        return refuse("unavailable", f"{_SLOW}; opening a desk again does no harm")
+        return self._line.ended or refuse("unavailable", f"{_SLOW}; opening a desk again does no harm")
 
     async def dial(self, ask: Ask, code: str, body: dict[str, Any], wait_ms: int) -> Answer:
         """Call a desk and wait for its PICKUP; after `wait_ms` the call goes on ringing."""
@@ -65,10 +65,10 @@ class Verbs:
         if desk.code is None:
             return refuse("unknown_desk", "this agent has opened no desk to dial from")
         placed: Call | Answer = refuse("unavailable", f"{_SLOW}; the call was given up")
-        with trio.move_on_after(ANSWER_S):
+        with self._line.within(ANSWER_S):
             placed = await self._place(ask, desk, desk.code, code, body)
         if not isinstance(placed, Call):
-            return placed
+            return self._line.ended or placed
         return await self._wait_picked_up(
             self._board.hold(nursery, Held(placed, self._line.own, seen=1)), wait_ms
         )
@@ -89,7 +89,7 @@ class Verbs:
 
     async def _wait_picked_up(self, held: Held, wait_ms: int) -> Answer:
         try:
-            with trio.move_on_after(wait_ms / 1000):
+            with self._line.within(wait_ms / 1000):
                 await held.call.wait_picked_up()
                 held.seen = max(held.seen, 2)
         except CallEnded:
@@ -99,6 +99,8 @@ class Verbs:
         except trio.Cancelled:
             await held.call.hang_up()
             raise
+        if self._line.ended is not None:
+            return self._line.ended
         state = held.state()
         ringing = " Nobody has picked up yet: use wait." if state["state"] == "ringing" else ""
         return Said(call_words(state) + ringing, state)
@@ -112,8 +114,10 @@ class Verbs:
         if held is None and conv is not None:
             return refuse("unknown_conv", "no ring with this id waits for an answer")
         if held is None:
-            with trio.move_on_after(wait_ms / 1000):
+            with self._line.within(wait_ms / 1000):
                 held = await self._board.wait_ring()
+        if self._line.ended is not None:
+            return self._line.ended
         if held is None or held.ring is None:
             return Said("Nobody is calling. Use answer or wait again.", {"ring": None})
         said = await self._say(ask, held, "PICKUP", body)
@@ -161,13 +165,13 @@ class Verbs:
             row: Row | None = None
             held.unsettled = (type, body)
             try:
-                with trio.move_on_after(ANSWER_S):
+                with self._line.within(ANSWER_S):
                     row = await call.send(type, body)
             except DealerError:
                 held.unsettled = None  # refused, or the call is over: that is an outcome
                 raise
             if row is None:
-                return _late()
+                return self._late()
             held.unsettled = None
             return row
 
@@ -178,10 +182,10 @@ class Verbs:
         """
         if held.unsettled is None:
             return None
-        with trio.move_on_after(ANSWER_S) as patience:
+        with self._line.within(ANSWER_S) as patience:
             row = await held.call.settle()
         if patience.cancelled_caught:
-            return _late()
+            return self._late()
         said, held.unsettled = held.unsettled, None
         if row is None or said == (type, body):
             return row
@@ -192,15 +196,14 @@ class Verbs:
         held = self._board.find_ring(conv) or await self._find(conv)
         if not isinstance(held, Held):
             return held
-        with trio.move_on_after(ANSWER_S):
-            await held.call.end(
-                reason or ("declined" if held.ring and held.call.transcript.next_n == 1 else None)
-            )
+        declines = held.ring is not None and held.call.transcript.next_n == 1
+        with self._line.within(ANSWER_S):
+            await held.call.end(reason or ("declined" if declines else None))
             self._board.drop_ring(conv)
             self._board.forget(held)
             state = held.state()
             return Said(call_words(state), state)
-        return _late()
+        return self._late()
 
     async def wait(self, conv: str | None, wait_ms: int) -> Answer:
         """The next events of a call, or of all calls and rings; at once where there are any."""
@@ -208,8 +211,10 @@ class Verbs:
         if not isinstance(found, tuple | Held):
             return found
         only = found if isinstance(found, Held) else None
-        with trio.move_on_after(wait_ms / 1000):
+        with self._line.within(wait_ms / 1000):
             await self._board.wait_news(only)
+        if self._line.ended is not None:
+            return self._line.ended
         states = [only.state()] if only is not None else self._board.states()
         events = self._board.take(only)  # no checkpoint from here to the answer: what is taken is told
         words = f"{len(events)} event(s)." if events else "Nothing new."
@@ -226,10 +231,13 @@ class Verbs:
             return found
         if self._board.find_ring(conv) is not None:
             return refuse("out_of_turn", "this call is ringing: answer it or hang up")
-        with trio.move_on_after(ANSWER_S):
+        with self._line.within(ANSWER_S):
             held = Held(await found[0].join(conv), self._line.own)
             return held if held.call.ended is not None else self._board.hold(found[1], held)
-        return refuse("unavailable", _SLOW)
+        return self._line.ended or refuse("unavailable", _SLOW)
+
+    def _late(self) -> Refusal | Fault:
+        return self._line.ended or refuse("in_doubt", _SLOW)
 
     def _permit(
         self, ask: Ask, deed: Deed, body: Mapping[str, Any], said: Sequence[Mapping[str, Any]]
@@ -244,7 +252,3 @@ class Verbs:
 
 def _text(body: Mapping[str, Any]) -> str:
     return msgspec.json.encode(body).decode()
-
-
-def _late() -> Refusal:
-    return refuse("in_doubt", _SLOW)

@@ -47,7 +47,12 @@ MUTANTS = (
     ("agent.untrusted", APPROVAL, "printable(self.answers[1])", "self.answers[1]"),
     ("agent.refusals", ANSWERS, "known = refusal.code in CODES", "known = True"),
     ("agent.refusals", TOOLS, "            answer = from_error(error)\n", "            raise\n"),
-    ("agent.connects", LINE, "                self.ended = from_error(fault)\n", "                pass\n"),
+    (
+        "agent.connects",
+        LINE,
+        "                self.ended = from_error(fault)\n",
+        "                self.ended = None\n",
+    ),
     (
         "agent.connects",
         LINE,
@@ -86,6 +91,6 @@ MUTANTS = (
         'log.info("connected, key %s, wire %s", desk.pk,',
         'log.info("connected, key %s, wire %s", desk.link.signer.key.seed,',
     ),
-    ("agent.deal", CALLS, "        nursery.start_soon(self._watch, held.call)\n", ""),
+    ("agent.deal", CALLS, "            nursery.start_soon(self._watch, held.call)\n", "            pass\n"),
     ("agent.base-install", RUN, "import logging\n", "import logging\nimport sqlite3  # noqa: F401\n"),
 )

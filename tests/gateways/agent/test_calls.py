@@ -128,6 +128,18 @@ async def test_one_answer_has_a_bounded_number_of_events(
         assert [[each["call"] for each in board.take()] for _ in range(3)] == [CONVS[:3], CONVS[3:5], []]
 
 
+async def test_a_call_is_held_though_its_connection_has_just_ended(
+    autojump_clock: MockClock, wire: FakeWire, dealer: Connect, brav: SigningKey
+) -> None:
+    async with dealer() as desk:
+        await desk.open("ALFA")
+        board = Board(desk.pk)
+        held = await rung(wire, desk, board, brav)
+        async with trio.open_nursery() as nursery:
+            pass
+        assert board.hold(nursery, held) is held
+
+
 async def test_a_ring_that_ended_or_that_another_process_answered_is_over(
     autojump_clock: MockClock, wire: FakeWire, dealer: Connect, alfa: SigningKey, brav: SigningKey
 ) -> None:
@@ -204,6 +216,11 @@ async def test_all_that_is_held_is_hung_up_side_by_side_and_in_bounded_time(
             await picked_up(wire, desk, board, nursery, brav, conv)
         await board.hang_up()
         assert [len(wire.convs[conv]) for conv in CONVS[:3]] == [3, 3, 3]
+        ringing, cut_short = [await rung(wire, desk, board, brav, conv) for conv in CONVS[6:8]]
+        cut_short.unsettled = ("PICKUP", {})
+        await cut_short.call.send("PICKUP")
+        await board.hang_up()
+        assert [len(wire.convs[each.call.conv]) for each in (ringing, cut_short)] == [1, 3]
         for conv in CONVS[3:6]:
             await picked_up(wire, desk, board, nursery, brav, conv)
         wire.script("send_env", *["swallow"] * 10)

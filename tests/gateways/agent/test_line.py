@@ -56,15 +56,69 @@ async def test_a_wire_with_another_key_ends_the_dealing_for_good(
 
 @pytest.mark.requirement("agent.connects")
 async def test_a_wire_that_lies_later_ends_the_dealing_too(
-    autojump_clock: MockClock, wire: FakeWire, agent: Agent, brav: SigningKey
+    autojump_clock: MockClock,
+    wire: FakeWire,
+    agent: Agent,
+    brav: SigningKey,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with agent() as model:
         await wire.ring(brav, "ALFA")
         call = (await model("answer"))["call"]
-        wire.script("send_env", lambda ack: {**ack, "chain": "00" * 32})
         await wire.say(brav, call, "RFQ")
         await model("wait", call=call)
-        assert (await model.refused("say", call=call, type="QUOTE"))["code"] == "wire_fault"
+        wire.events[model.line.own].append(("env", {**wire.events[model.line.own][-1][1], "sig": "00" * 64}))
+        await wire.push()
+        await wait_all_tasks_blocked()
+        refusal = await model.refused("say", call="d0" * 8, type="QUOTE")
+        assert refusal["code"] == "wire_fault"
+        assert call in refusal["message"]
+        assert "two different envelopes" in caplog.text
+        assert call not in caplog.text
+
+
+@pytest.mark.requirement("agent.connects")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("wait", {}),
+        ("wait", {"call": "c0" * 8}),
+        ("answer", {}),
+        ("dial", {"code": "BRAV"}),
+        ("say", {"call": "c0" * 8, "type": "QUOTE"}),
+        ("hang_up", {"call": "c0" * 8}),
+        ("open_desk", {"code": "ALFA"}),
+        ("read", {"conv": "c0" * 8}),
+        ("verify", {"conv": "c0" * 8}),
+    ],
+)
+async def test_a_tool_that_is_waiting_when_the_dealing_ends_says_so_soon(
+    autojump_clock: MockClock,
+    wire: FakeWire,
+    agent: Agent,
+    brav: SigningKey,
+    tool: str,
+    arguments: dict[str, Any],
+) -> None:
+    async with agent() as model:
+        call = await wire.ring(brav, "ALFA")
+        await model("answer")
+        await wire.say(brav, call, "RFQ")
+        await model("wait")
+        known = wire.events[model.line.own][-1][1]
+        for method in ("send_env", "read_conv", "open_desk"):
+            wire.script(method, *["swallow"] * 20)
+        async with trio.open_nursery() as nursery:
+
+            async def lie() -> None:
+                await trio.sleep(1)
+                wire.events[model.line.own].append(("env", {**known, "sig": "00" * 64}))
+                await wire.push()
+
+            nursery.start_soon(lie)
+            began = trio.current_time()
+            assert (await model.refused(tool, **arguments))["code"] == "wire_fault"
+            assert trio.current_time() - began < 7
 
 
 @pytest.mark.requirement("agent.code")

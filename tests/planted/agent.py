@@ -65,6 +65,7 @@ MUTANTS = (
         "            await held.call.hang_up()\n            raise\n",
         "            raise\n",
     ),
+    ("agent.connects", LINE, "                    scope.cancel()\n", "                    pass\n"),
     ("agent.cancel", STDIO, 'self._flights.cancel(value_of(params["requestId"]))', "pass"),
     ("agent.ends", LINE, "                await self.board.hang_up()\n", "                pass\n"),
     (

@@ -20,11 +20,12 @@ from websockets.protocol import SEND_EOF, State
 from websockets.server import ServerProtocol
 
 from broker.app import Broker, Caller
+from broker.clock import Clock
 from gateways import render
 from gateways.handshake import Peer, Stream, find_peer, shake_hands, turn_away
 from gateways.listen import Bounds, Network, Places, place_of, tune
 from gateways.outbox import TAKE_BYTES, open_outbox
-from gateways.session import CLOSE_S, DRAIN_S, Frame, Session, restart
+from gateways.session import CLOSE_S, DRAIN_S, SYSTEM, Frame, Session, restart
 
 READ_BYTES: Final = 16_384
 """One read. It bounds how many frames are parsed in one go: 2,700 empty ones, about 10 ms."""
@@ -45,6 +46,7 @@ async def serve_dealing(
     proxies: Sequence[Network] = (),
     origins: Collection[str] = (),
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
+    clock: Clock = SYSTEM,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve the listeners until `shutdown`, then end every connection within DRAIN_S + CLOSE_S and return.
@@ -52,7 +54,7 @@ async def serve_dealing(
     A browser's Origin is refused unless it stands in `origins` (bots send none). The listeners are closed at
     the end in any case. Cancelling cuts every connection at once; what was asked of the broker goes on there.
     """
-    door = _Door(broker, shutdown, ssl_context, proxies, frozenset(origins), bounds)
+    door = _Door(broker, shutdown, ssl_context, proxies, frozenset(origins), bounds, clock)
     async with trio.open_nursery() as connections:
         async with trio.open_nursery() as accepting:
             serve = partial(trio.serve_listeners, handler_nursery=connections)
@@ -77,6 +79,7 @@ class _Door:
         proxies: Sequence[Network],
         origins: frozenset[str],
         bounds: Bounds,
+        clock: Clock,
     ) -> None:
         self.live: set[_Connection] = set()
         self.opening: set[trio.CancelScope] = set()
@@ -86,6 +89,7 @@ class _Door:
         self._proxies = proxies
         self._origins = origins
         self._bounds = bounds
+        self._clock = clock
         self._places = Places(bounds)
 
     async def serve(self, transport: trio.SocketStream) -> None:
@@ -125,7 +129,7 @@ class _Door:
             finally:
                 self.opening.discard(opening)
             if opened is not None and not self._shutdown.is_set():
-                return _Connection(self._broker, stream, *opened, self._bounds)
+                return _Connection(self._broker, stream, *opened, self._bounds, self._clock)
         return None
 
 
@@ -133,9 +137,16 @@ class _Connection:
     """One open connection: reader, writer, watchdog, and the session that they carry."""
 
     def __init__(
-        self, broker: Broker, stream: Stream, protocol: ServerProtocol, caller: Caller, bounds: Bounds
+        self,
+        broker: Broker,
+        stream: Stream,
+        protocol: ServerProtocol,
+        caller: Caller,
+        bounds: Bounds,
+        clock: Clock,
     ) -> None:
         self._broker = broker
+        self._clock = clock
         self._bounds = bounds
         self._stream = stream
         self._bytes: _Bytes = _PlainSocket(stream) if isinstance(stream, trio.SocketStream) else stream
@@ -160,7 +171,7 @@ class _Connection:
         """Serve until the peer has gone or was cut; the caller then closes the stream by force."""
         with self._scope:
             async with trio.open_nursery() as nursery:
-                self._session = Session(self._broker, self._caller, self._outbox, nursery)
+                self._session = Session(self._broker, self._caller, self._outbox, nursery, clock=self._clock)
                 self._flush()  # the handshake's answer
                 self._session.greet()
                 nursery.start_soon(self._write)

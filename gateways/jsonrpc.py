@@ -26,6 +26,7 @@ REFUSED: Final = -32000
 """A refusal of the broker; the error's `data` is the refusal itself."""
 
 Id = str | int
+_KNOWN: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -62,6 +63,8 @@ def read(data: bytes) -> Request | Response | Malformed:
     members = canonical.members(data)
     if isinstance(members, Refusal):
         return _diagnose(data, members)
+    if len(members) > 3 and members.keys() - _KNOWN and (fault := _stray(members)) is not None:
+        return Malformed(INVALID_REQUEST, fault.message, _read_id(members["id"]) if "id" in members else None)
     has_id = "id" in members
     id = _read_id(members["id"]) if has_id else None
     if (version := members.get("jsonrpc")) is None or _value(version) != "2.0":
@@ -120,6 +123,12 @@ def _value(raw: msgspec.Raw) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
+
+
+def _stray(members: dict[str, msgspec.Raw]) -> Refusal | None:
+    """What is forbidden inside a member that nobody asked for; such members are passed over, but not unseen."""
+    strays = (canonical.scan(bytes(members[name]), at=name) for name in members.keys() - _KNOWN)
+    return next((fault for fault in strays if fault is not None), None)
 
 
 def _read_id(raw: msgspec.Raw) -> Id | None:

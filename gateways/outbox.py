@@ -1,7 +1,8 @@
 """What waits to be sent on one WebSocket connection (wire.md, Streams: a bounded queue a connection).
 
 1. Many put, one writer takes: whole frames, in order. Nothing here ever cuts a frame.
-2. It is bounded. Who can wait does (`wait_room`); beyond the limit the connection is closed as slow (4008).
+2. It is bounded by those who put: each waits while it is `full`, so that it holds one answer more at most. Nobody
+   is closed for having asked for much; who does not read is cut by the writer's deadline.
 3. After the end has been said, nothing more is put: the peer gets a prefix of what it was to get.
 """
 
@@ -23,19 +24,17 @@ OVERHEAD: Final = 64
 class Outbox:
     """What waits to be sent on one connection, as whole frames in order.
 
-    `room`: the weight (bytes, and OVERHEAD for each frame) above which who can wait should (`full`). `limit`: the
-    weight above which the connection is closed as slow. `frame` gives a text payload the form in which the
-    carrier's writer takes it.
+    `room`: the weight (bytes, and OVERHEAD for each frame) above which it is `full`. `frame` gives a text payload
+    the form in which the carrier's writer takes it.
     """
 
-    def __init__(self, room: int, limit: int, frame: Callable[[bytes], bytes] = bytes) -> None:
+    def __init__(self, room: int, frame: Callable[[bytes], bytes] = bytes) -> None:
         self.closing: render.Close | None = None
         """How the connection ends once what waits is sent. Set once; text that comes later is dropped."""
         self.ended = trio.Event()
         """Set together with `closing`."""
         self._frame = frame
         self._room = room
-        self._limit = limit
         self._waiting: deque[bytes] = deque()
         self._size = 0
         self._writer: trio.lowlevel.Task | None = None
@@ -48,15 +47,13 @@ class Outbox:
 
     @property
     def full(self) -> bool:
-        """Whether more should wait (`wait_room`)."""
+        """Whether more has to wait (`wait_room`)."""
         return self._size > self._room and self.closing is None
 
     def put(self, payload: bytes) -> None:
-        """Append one text frame. Never waits: beyond the limit the connection is closed as slow instead."""
+        """Append one text frame. Never waits: look at `full` before, and at `wait_room`."""
         if self.closing is None:
             self.put_raw(self._frame(payload))
-            if self._size > self._limit:
-                self.end(render.CLOSE["slow"], at_once=True)
 
     def put_raw(self, data: bytes) -> None:
         """Append bytes that are frames already (control frames)."""
@@ -120,10 +117,5 @@ class Outbox:
 
 
 def open_outbox(settings: Streams, frame: Callable[[bytes], bytes] = bytes) -> Outbox:
-    """An outbox by the settings.
-
-    Events wait above a quarter of `queue_bytes`: the stream's reader has a queue of its own before it. Answers
-    can't wait once they are made: up to eight times the setting, for requests that all ask for much.
-    """
-    size = settings.queue_bytes
-    return Outbox(size // 4, size * 8, frame)
+    """An outbox by the settings: room for a quarter of `queue_bytes`; a stream's reader has a queue before it."""
+    return Outbox(settings.queue_bytes // 4, frame)

@@ -1,14 +1,15 @@
 """One dealer's connection over WebSocket, whatever carries its frames (wire.md, WebSocket and Streams).
 
 1. Every frame is answered: what is no request gets -32600 with id null. Nothing is dropped in silence.
-2. Answers and events leave through one outbox, which one writer empties. It is bounded: a peer that does not
-   read is closed as slow (4008) and resumes by cursor; nobody else waits for it.
-3. Who the peer is and what it follows changes in the order of its frames; tools run side by side.
+2. Answers and events leave through one outbox, which one writer empties. While it is full nothing is begun and
+   nothing put: a peer that reads slowly is served slowly, and nobody else waits for it. A stream that falls behind
+   meanwhile is closed as slow (4008) and resumed by cursor.
+3. Who the peer is and what it follows changes in the order of its frames; tools run side by side, but for what is
+   sent in one conversation.
 """
 
 import re
 import secrets
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -17,17 +18,16 @@ import trio
 from msgspec import UNSET, UnsetType
 
 from broker.app import Broker, Caller, Ended, Reader, Slow, Watch
+from broker.clock import Clock, SystemClock
+from broker.store.port import Unavailable
 from broker.wire import canonical
 from broker.wire.events import read_cursor
 from broker.wire.ids import CodeParam
 from broker.wire.refusals import Refusal, refuse
 from gateways import jsonrpc, render
 from gateways.outbox import Outbox
+from gateways.underway import Underway
 
-IN_FLIGHT: Final = 64
-"""Requests of one connection under way at once; beyond it nothing more is read (back-pressure)."""
-PARKED: Final = 32
-"""Tasks of a busy connection that wait for its next requests; 2 KiB each."""
 STREAMS: Final = 16
 """Streams that one connection may follow: a bot of many desks, not a fan-out of its own."""
 FAIR: Final = 64
@@ -39,6 +39,7 @@ DRAIN_S: Final = 4.0
 RETRY_MS: Final = (500, 5_500)
 """Between these a client is told to come back after a restart, at random, so that not all come at once."""
 
+SYSTEM: Final = SystemClock()
 Frame = bytes | None
 """What a carrier hands in: a text frame's payload, or None for a binary frame."""
 
@@ -85,18 +86,25 @@ class Session:
     """The protocol of one connection. The carrier calls `greet` once, then `receive` for what it reads.
 
     `nursery` is the connection's own: it holds requests, streams and the watch, and ends with the connection.
+    `clock` is the broker's.
     """
 
-    def __init__(self, broker: Broker, caller: Caller, outbox: Outbox, nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        caller: Caller,
+        outbox: Outbox,
+        nursery: trio.Nursery,
+        *,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self._clock = clock
         self._broker = broker
         self._caller = caller
         self._outbox = outbox
         self._nursery = nursery
         self._challenge = secrets.token_hex(16)
-        self._in_flight = 0
-        self._queue: deque[tuple[jsonrpc.Request, Caller]] = deque()
-        self._parked: list[trio.lowlevel.Task] = []
-        self._lot = trio.lowlevel.ParkingLot()
+        self._underway = Underway(nursery, self._answer)
         self._stopped = False
         self._streams: dict[str, _Running] = {}
         self._watching: _Running | None = None
@@ -113,10 +121,9 @@ class Session:
         Returns when each frame is answered or under way (after `drain`: dropped). Cancelling drops what was
         not begun; requests under way live as long as the nursery.
         """
-        outbox, tools = self._outbox, self._broker.tools
+        outbox, tools, underway = self._outbox, self._broker.tools, self._underway
         for count, data in enumerate(frames, 1):
-            while self._in_flight >= IN_FLIGHT:
-                await self._lot.park()
+            await underway.wait_room()
             if outbox.full:
                 await outbox.wait_room()
             if self._stopped:
@@ -124,7 +131,7 @@ class Session:
             message = jsonrpc.read(data) if data is not None else _BINARY
             if isinstance(message, jsonrpc.Request) and message.has_id:
                 if message.method in tools:
-                    self._begin(message)
+                    underway.begin(message, self._who())
                 elif message.method in _METHODS:
                     await self._change(message)
                 else:
@@ -147,57 +154,33 @@ class Session:
     async def drain(self) -> None:
         """Take no more requests and wait for those under way; the caller bounds it. Cancelling is safe."""
         self._stopped = True
-        while self._in_flight:
-            await self._lot.park()
-
-    def _begin(self, request: jsonrpc.Request) -> None:
-        """Have one of the workers take this request. A parked one costs half of a new task."""
-        self._in_flight += 1
-        self._queue.append((request, self._who()))
-        if self._parked:
-            trio.lowlevel.reschedule(self._parked.pop())
-        else:
-            self._nursery.start_soon(self._work)
+        await self._underway.wait_none()
 
     def _who(self) -> Caller:
         """The peer as it stands now: a capability that the upgrade carried is dropped when its time is over."""
         until = self._caller.until
-        if until is not None and self._broker.wire_info()["time"] >= until * 1000:
+        if until is not None and self._clock.now_ms() >= until * 1000:
             self._caller = msgspec.structs.replace(self._caller, pk=None, code=None, until=None)
         return self._caller
 
-    async def _work(self) -> None:
-        """Run tools while there are requests, then park, unless enough others have."""
-        queue, parked = self._queue, self._parked
-        me = trio.lowlevel.current_task()
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            parked.remove(me)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        while True:
-            while queue:
-                await self._answer(*queue.popleft())
-            if len(parked) >= PARKED:
-                return
-            parked.append(me)
-            await trio.lowlevel.wait_task_rescheduled(abort)
-
     async def _answer(self, request: jsonrpc.Request, caller: Caller) -> None:
         """Run one tool. Here alone a tool's crash is contained: the peer gets -32603, the rest goes on."""
+        outbox = self._outbox
+        if outbox.full:
+            await outbox.wait_room()
         try:
             outcome = await self._broker.call(caller, request.method, request.params)
             if isinstance(outcome, Refusal):
                 answer = render.jsonrpc_error(request.id, outcome)
             else:
                 answer = jsonrpc.result(request.id, outcome)
+        except Unavailable:
+            answer = render.jsonrpc_error(request.id, _NO_STORE)
         except Exception as fault:
             answer = render.jsonrpc_fault(request.id, render.incident(fault, request.method))
-        finally:
-            self._in_flight -= 1
-            if self._lot:
-                self._lot.unpark_all()
-        self._outbox.put(answer)
+        if outbox.full:  # what others have put meanwhile
+            await outbox.wait_room()
+        outbox.put(answer)
 
     async def _change(self, request: jsonrpc.Request) -> None:
         """Run a method of the connection itself, while nothing more is read."""
@@ -205,6 +188,8 @@ class Session:
         try:
             params = _read_params(kind, request.params)
             outcome = params if isinstance(params, Refusal) else await run(self, request.id, params)
+        except Unavailable:
+            outcome = _NO_STORE
         except Exception as fault:
             number = render.incident(fault, request.method)
             self._outbox.put(render.jsonrpc_fault(request.id, number))
@@ -275,7 +260,7 @@ class Session:
         return None
 
     async def _ping(self, _id: jsonrpc.Id, _params: _Nothing) -> dict[str, Any]:
-        return {"time": self._broker.wire_info()["time"]}
+        return {"time": self._clock.now_ms()}
 
     async def _feed(self, stream: str, running: _Running, reader: Reader) -> None:
         """Put a stream's events until it ends, is replaced, or the peer falls behind."""
@@ -290,20 +275,23 @@ class Session:
                             if not running.live:
                                 return
                             outbox.put(jsonrpc.notification(event.kind, event.params))
-        except (Slow, Ended) as end:
+        except Slow:
             if running.live:
-                self._finish(running, end)
+                self._outbox.end(render.CLOSE["slow"], at_once=True)
+        except Ended as end:
+            self._tell_end(running, end.refusal)
+        except Unavailable:
+            self._tell_end(running, _NO_STORE)
         except Exception as fault:
             self._fail(fault, "a stream")
         finally:
             if self._streams.get(stream) is running:
                 del self._streams[stream]
 
-    def _finish(self, running: _Running, end: Slow | Ended) -> None:
-        if isinstance(end, Slow):
-            self._outbox.end(render.CLOSE["slow"], at_once=True)
-        else:
-            params = {"code": running.code, "refusal": end.refusal.body()}
+    def _tell_end(self, running: _Running, refusal: Refusal) -> None:
+        """Say why a stream ends, where the peer has not ended it itself."""
+        if running.live:
+            params = {"code": running.code, "refusal": refusal.body()}
             self._outbox.put(jsonrpc.notification("ended", params))
 
     async def _report(self, running: _Running, watch: Watch) -> None:
@@ -335,6 +323,7 @@ _METHODS: Final[dict[str, tuple[type[msgspec.Struct], Callable[..., Awaitable[An
 }
 """What a connection has beside the tools: method → params, and what runs."""
 
+_NO_STORE: Final = refuse("unavailable", "the store gives nothing now; try again later")
 _BINARY: Final = jsonrpc.Malformed(jsonrpc.INVALID_REQUEST, "a binary frame: send JSON text")
 _NO_REQUEST: Final = jsonrpc.Malformed(
     jsonrpc.INVALID_REQUEST, "a request needs an id; the wire takes no other"
@@ -349,10 +338,16 @@ def restart() -> render.Close:
 
 
 def _read_params(kind: type[msgspec.Struct], text: bytes) -> Any:
-    """The params of a method of the connection, strictly: bad_request names the path."""
+    """The params of a method of the connection, strictly at every depth: bad_request names the path.
+
+    What stands in `statement` is the broker's to judge, as a statement.
+    """
     members = canonical.members(text)
     if isinstance(members, Refusal):
         return refuse("bad_request", members.message, **members.detail)
+    for name, value in members.items():
+        if name != "statement" and (fault := canonical.scan(bytes(value), at=name)) is not None:
+            return fault
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:

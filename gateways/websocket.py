@@ -11,12 +11,13 @@ import trio
 from quart import Quart, Response, websocket
 
 from broker.app import Broker, Caller
+from broker.clock import Clock
 from broker.wire.refusals import Refusal
 from gateways import render
 from gateways.caller import identify
 from gateways.listen import Network
 from gateways.outbox import Outbox, open_outbox
-from gateways.session import DRAIN_S, Session, restart
+from gateways.session import DRAIN_S, SYSTEM, Session, restart
 
 AFTER_S: Final = 0.2
 """Seconds in which we still take what the peer sent just before it closed: the library holds ten frames back."""
@@ -24,7 +25,14 @@ ORPHAN_S: Final = 2.0
 """Seconds for requests of a peer that has closed: END and close in one breath is usual."""
 
 
-def register(app: Quart, broker: Broker, *, shutdown: trio.Event, proxies: Sequence[Network] = ()) -> None:
+def register(
+    app: Quart,
+    broker: Broker,
+    *,
+    shutdown: trio.Event,
+    proxies: Sequence[Network] = (),
+    clock: Clock = SYSTEM,
+) -> None:
     """Add the route `/ws`. After `shutdown` each connection finishes what is under way, then closes with 1012.
 
     An upgrade may carry `Authorization: Turret …` (wire.md, Plain HTTP); a wrong one is refused over HTTP.
@@ -37,11 +45,11 @@ def register(app: Quart, broker: Broker, *, shutdown: trio.Event, proxies: Seque
             status, headers, body = render.http(caller)
             return Response(body, status, {name.decode(): value.decode() for name, value in headers})
         await websocket.accept()
-        await _serve(broker, caller, shutdown)
+        await _serve(broker, caller, shutdown, clock)
         return None
 
 
-async def _serve(broker: Broker, caller: Caller, shutdown: trio.Event) -> None:
+async def _serve(broker: Broker, caller: Caller, shutdown: trio.Event, clock: Clock) -> None:
     """Carry one session to its end.
 
     The library cancels us as soon as the peer closes, with frames still held back. So the work is shielded, and
@@ -53,7 +61,7 @@ async def _serve(broker: Broker, caller: Caller, shutdown: trio.Event) -> None:
         outside.start_soon(_bound, work, reading)
         with work:
             async with trio.open_nursery() as nursery:
-                session = Session(broker, caller, outbox, nursery)
+                session = Session(broker, caller, outbox, nursery, clock=clock)
                 session.greet()
                 nursery.start_soon(_write, outbox, work)
                 nursery.start_soon(_leave, session, outbox, shutdown)

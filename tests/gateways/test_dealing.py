@@ -272,6 +272,18 @@ async def test_an_answer_of_a_megabyte_arrives_whole() -> None:
         assert len((await client.ask("send_env"))["result"]["much"]) == 1_000_000
 
 
+@pytest.mark.requirement("ws.back-pressure")
+async def test_a_client_that_asks_for_much_at_once_and_reads_gets_all_of_it() -> None:
+    broker = FakeBroker()
+    broker.answers["send_env"] = {"much": "y" * 4_000_000}
+    async with open_port(broker, sockets=True) as port:
+        client = await port.dial()
+        await client.send(*(request(n, "send_env") for n in range(4)))
+        answers = [await client.receive() for _ in range(4)]
+        assert sorted(each["id"] for each in answers) == [0, 1, 2, 3]
+        assert {len(each["result"]["much"]) for each in answers} == {4_000_000}
+
+
 def wild(first: int, payload: bytes) -> bytes:
     """A masked frame with any first byte, allowed or not."""
     size = len(payload)

@@ -90,6 +90,26 @@ def test_what_is_not_json_and_what_is_no_message_are_told_apart(text: bytes, exp
     assert code(text) == expected
 
 
+@pytest.mark.requirement("canonical.frame-members", "refusals.frame-codes")
+@pytest.mark.parametrize(
+    "stray",
+    ['{"a":1,"a":2}', '[{"a":{"b":1,"\\u0062":2}}]', "9007199254740993", '"\\ud800"', "[" * 33 + "]" * 33],
+)
+@pytest.mark.parametrize("rest", ['"method":"a"', '"method":"a","params":{}', '"result":{}'])
+def test_what_is_forbidden_in_a_member_that_nobody_asked_for_is_an_invalid_request(
+    stray: str, rest: str
+) -> None:
+    text = f'{{"jsonrpc":"2.0","id":3,{rest},"x":{stray}}}'.encode()
+    found = read(text)
+    assert isinstance(found, Malformed)
+    assert (found.code, found.id) == (jsonrpc.INVALID_REQUEST, 3)
+
+
+def test_a_member_that_nobody_asked_for_is_passed_over() -> None:
+    found = read(b'{"jsonrpc":"2.0","id":3,"method":"a","params":{},"x":{"a":[1,2]}}')
+    assert found == Request(3, True, "a", b"{}")
+
+
 @pytest.mark.requirement("canonical.frame-members")
 @pytest.mark.parametrize(
     ("text", "id"),

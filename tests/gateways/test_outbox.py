@@ -10,7 +10,7 @@ from gateways.render import CLOSE, Close
 
 
 async def test_frames_come_out_in_the_order_in_which_they_were_put() -> None:
-    outbox = Outbox(100, 1000)
+    outbox = Outbox(100)
     for each in (b"a", b"b", b"c"):
         outbox.put(each)
     assert outbox.size == 3 * (1 + OVERHEAD)
@@ -19,14 +19,14 @@ async def test_frames_come_out_in_the_order_in_which_they_were_put() -> None:
 
 
 async def test_text_gets_the_carriers_frame_and_control_bytes_do_not() -> None:
-    outbox = Outbox(100, 1000, lambda payload: b"<" + payload + b">")
+    outbox = Outbox(100, lambda payload: b"<" + payload + b">")
     outbox.put(b"text")
     outbox.put_raw(b"ping")
     assert outbox.take() == [b"<text>", b"ping"]
 
 
 async def test_a_writer_waits_until_something_is_put() -> None:
-    outbox = Outbox(100, 1000)
+    outbox = Outbox(100)
     with trio.fail_after(5):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(outbox.wait_work)
@@ -36,7 +36,7 @@ async def test_a_writer_waits_until_something_is_put() -> None:
 
 
 async def test_much_is_taken_in_pieces_of_whole_frames() -> None:
-    outbox = Outbox(10**9, 10**9)
+    outbox = Outbox(10**9)
     frames = [b"%04d" % n * 1000 for n in range(50)]
     for each in frames:
         outbox.put(each)
@@ -47,7 +47,7 @@ async def test_much_is_taken_in_pieces_of_whole_frames() -> None:
 
 
 async def test_a_frame_larger_than_a_piece_is_taken_whole() -> None:
-    outbox = Outbox(10**9, 10**9)
+    outbox = Outbox(10**9)
     outbox.put(b"x" * TAKE_BYTES * 3)
     outbox.put(b"y")
     assert [len(each) for each in outbox.take()] == [TAKE_BYTES * 3]
@@ -55,7 +55,7 @@ async def test_a_frame_larger_than_a_piece_is_taken_whole() -> None:
 
 
 async def test_who_can_wait_waits_until_there_is_room() -> None:
-    outbox = Outbox(100, 1000)
+    outbox = Outbox(100)
     await outbox.wait_room()
     outbox.put(b"x" * 101)
     assert outbox.full
@@ -73,21 +73,44 @@ async def test_who_can_wait_waits_until_there_is_room() -> None:
             outbox.take()
 
 
+@pytest.mark.requirement("ws.back-pressure")
+async def test_of_many_who_wait_for_room_each_finds_room_when_its_turn_comes() -> None:
+    outbox = Outbox(100)
+    outbox.put(b"x" * 500)
+    most = 0
+
+    async def waiter() -> None:
+        nonlocal most
+        await outbox.wait_room()
+        outbox.put(b"y" * 500)
+        most = max(most, outbox.size)
+
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(waiter)
+            taken: list[bytes] = []
+            while len(taken) < 21:
+                await wait_all_tasks_blocked()
+                taken += outbox.take()
+    assert most <= 100 + 2 * (500 + OVERHEAD)
+    assert outbox.closing is None
+
+
 @pytest.mark.requirement("ws.slow-reader", "ws.whole-frames")
-async def test_beyond_the_limit_the_connection_ends_as_slow_and_what_waited_is_dropped() -> None:
-    outbox = Outbox(100, 300)
+async def test_an_end_at_once_drops_what_waits_and_what_comes_late() -> None:
+    outbox = Outbox(100)
     outbox.put(b"x" * 100)
-    outbox.put(b"y" * 100)
-    assert outbox.closing == CLOSE["slow"]
+    outbox.end(CLOSE["slow"], at_once=True)
     assert outbox.ended.is_set()
-    assert outbox.take() == []
+    assert not outbox.full
     outbox.put(b"late")
-    assert outbox.take() == []
+    assert (outbox.take(), outbox.size) == ([], 0)
 
 
 @pytest.mark.requirement("ws.whole-frames")
 async def test_an_ordinary_end_lets_what_waits_leave_first_and_takes_no_more_text() -> None:
-    outbox = Outbox(100, 1000)
+    outbox = Outbox(100)
     outbox.put(b"a")
     outbox.end(Close(1012, "x"))
     outbox.put(b"late")
@@ -98,7 +121,7 @@ async def test_an_ordinary_end_lets_what_waits_leave_first_and_takes_no_more_tex
 
 
 async def test_an_end_wakes_the_writer_and_all_who_wait_for_room() -> None:
-    outbox = Outbox(1, 1000)
+    outbox = Outbox(1)
     outbox.put(b"xxx")
     with trio.fail_after(5):
         async with trio.open_nursery() as nursery:
@@ -116,5 +139,3 @@ async def test_the_bounds_follow_the_settings() -> None:
     assert not outbox.full
     outbox.put(b"x")
     assert outbox.full
-    outbox.put(b"x" * 32_000)
-    assert outbox.closing == CLOSE["slow"]

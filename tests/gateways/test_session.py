@@ -12,10 +12,12 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.app import Caller
+from broker.config import Settings, Streams
 from broker.store.memory import MemoryStore
 from broker.wire.refusals import refuse
 from gateways.render import CLOSE
-from gateways.session import IN_FLIGHT, restart
+from gateways.session import restart
+from gateways.underway import IN_FLIGHT
 from tests.support.broker import open_bench
 from tests.support.broker_fake import DEALER_PK, FakeBroker
 from tests.support.streams import Writer
@@ -237,57 +239,6 @@ async def test_without_authentication_streams_are_refused_and_open_tools_work(
         assert (await peer.result("resolve_code", code="ABCD"))["code"] == "ABCD"
 
 
-@pytest.mark.requirement("ws.params-fault")
-@pytest.mark.parametrize(
-    ("method", "params", "path"),
-    [
-        ("authenticate", {}, "statement"),
-        ("authenticate", {"statement": {}}, "sig"),
-        ("authenticate", {"sig": "ab"}, "statement"),
-        ("authenticate", {"statement": "text", "sig": "ab"}, "statement"),
-        ("authenticate", {"statement": {}, "sig": 5}, "sig"),
-        ("authenticate", {"statement": {}, "sig": "ab", "more": 1}, None),
-        ("follow", {"after": 5}, "after"),
-        ("follow", {"code": "abcd"}, "code"),
-        ("follow", {"statement": {}}, "sig"),
-        ("follow", {"statement": [], "sig": "ab"}, "statement"),
-        ("watch", {}, None),
-        ("watch", {"codes": "ABCD"}, "codes"),
-        ("watch", {"codes": ["ABC"]}, "codes[0]"),
-        (
-            "watch",
-            {"codes": [f"A{n:03}".translate(str.maketrans("0123456789", "ABCDEFGHIJ")) for n in range(65)]},
-            "codes",
-        ),
-        ("unfollow", {"x": 1}, None),
-        ("ping", {"x": 1}, None),
-    ],
-)
-async def test_wrong_params_of_the_connections_own_methods_name_the_path(
-    method: str, params: dict[str, Any], path: str | None
-) -> None:
-    async with open_session(FakeBroker()) as peer:
-        error = (await peer.ask(method, **params))["error"]
-        assert error["code"] == -32602
-        assert error["data"]["refusal"]["code"] == "bad_request"
-        assert error["data"]["refusal"].get("path") == path
-
-
-@pytest.mark.requirement("ws.params-fault")
-async def test_a_param_given_twice_is_refused() -> None:
-    async with open_session(FakeBroker()) as peer:
-        await peer.session.receive(
-            [b'{"jsonrpc":"2.0","id":1,"method":"follow","params":{"after":"0","after":"1"}}']
-        )
-        refusal = (await peer.next())["error"]["data"]["refusal"]
-        assert (refusal["code"], refusal["path"]) == ("bad_request", "after")
-
-
-async def test_ping_tells_the_wires_time(autojump_clock: MockClock) -> None:
-    async with open_bench() as bench, open_session(bench.broker) as peer:
-        assert await peer.result("ping") == {"time": bench.clock.now_ms()}
-
-
 # Bounds and the end
 
 
@@ -335,6 +286,19 @@ async def test_while_too_much_waits_to_be_sent_no_request_is_begun_and_no_event_
         await wait_all_tasks_blocked()
         assert len(broker.calls) == 2
         assert {each.get("method", each.get("id")) for each in await peer.rest()} == {"ring", 2}
+
+
+@pytest.mark.requirement("ws.back-pressure")
+async def test_large_answers_that_were_asked_for_together_wait_for_the_peer_to_read() -> None:
+    broker = FakeBroker(Settings(streams=Streams(queue_bytes=65_536)))
+    large = {"much": "x" * broker.settings.streams.queue_bytes * 4}
+    broker.answers["send_env"] = large
+    async with open_session(broker) as peer:
+        peer.nursery.start_soon(peer.session.receive, [request(n, "send_env") for n in range(IN_FLIGHT)])
+        await wait_all_tasks_blocked()
+        assert peer.outbox.size < 2 * len(large["much"])
+        assert sorted([(await peer.next())["id"] for _ in range(IN_FLIGHT)]) == list(range(IN_FLIGHT))
+        assert peer.outbox.closing is None
 
 
 @pytest.mark.requirement("ws.slow-reader", "ws.whole-frames")

@@ -18,7 +18,7 @@ from broker.store.memory import MemoryStore
 from broker.wire.refusals import refuse
 from gateways.http import serve_http
 from gateways.listen import Bounds
-from gateways.session import IN_FLIGHT
+from gateways.underway import IN_FLIGHT
 from gateways.websocket import ORPHAN_S, register
 from gateways.wrappers import Origins, check_origin
 from tests.gateways.test_dealing_ends import living, never, reset, until
@@ -27,7 +27,7 @@ from tests.support.broker import open_bench
 from tests.support.broker_fake import FakeBroker, proof
 from tests.support.peers import exchange
 from tests.support.streams import Writer
-from tests.support.ws import SETTINGS, Port, authenticate, capability, masked, request
+from tests.support.ws import SETTINGS, Port, authenticate, capability, clock_of, masked, request
 
 ECHO = request(1, "echo")
 QUICK = msgspec.structs.replace(SETTINGS, streams=msgspec.structs.replace(SETTINGS.streams, ping_s=0.1))
@@ -39,7 +39,7 @@ async def open_public(broker: Any, bounds: Bounds = Bounds()) -> AsyncIterator[P
     """The public port with nothing but /ws on it, behind its guards."""
     shutdown = trio.Event()
     app = QuartTrio(__name__)
-    register(app, broker, shutdown=shutdown)
+    register(app, broker, shutdown=shutdown, clock=clock_of(broker))
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     dialled: list[trio.abc.Stream] = []
     address = listeners[0].socket.getsockname()[:2]
@@ -224,6 +224,18 @@ async def test_a_reset_ends_the_connection_and_its_stream(when: str) -> None:
         with trio.fail_after(5):
             await until(lambda: bench.broker.statistics().readers == 0)
         assert "result" in await bystander.ask("wire_info")
+
+
+@pytest.mark.requirement("ws.back-pressure")
+async def test_a_client_that_asks_for_much_at_once_and_reads_gets_all_of_it() -> None:
+    broker = FakeBroker()
+    broker.answers["send_env"] = {"much": "y" * 4_000_000}
+    async with open_public(broker) as port:
+        client = await port.dial(path="/ws")
+        await client.send(*(request(n, "send_env") for n in range(4)))
+        answers = [await client.receive() for _ in range(4)]
+        assert sorted(each["id"] for each in answers) == [0, 1, 2, 3]
+        assert {len(each["result"]["much"]) for each in answers} == {4_000_000}
 
 
 @pytest.mark.requirement("ws.last-words")

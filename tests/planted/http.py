@@ -7,6 +7,8 @@ BODIES = "gateways/bodies.py"
 CALLER = "gateways/caller.py"
 RENDER = "gateways/render.py"
 JSONRPC = "gateways/jsonrpc.py"
+SESSION = "gateways/session.py"
+UNDERWAY = "gateways/underway.py"
 STREAM = "gateways/eventstream.py"
 PLAIN = "gateways/plain.py"
 SSE = "gateways/sse.py"
@@ -56,7 +58,12 @@ MUTANTS = (
         "return (site[1], site[2]) == (host[0], host[1] or PORTS[site[0]])",
         "return site[1] == host[0]",
     ),
-    ("http.host-and-origin", WRAPPERS, "site in allowed or site == public or", "True or"),
+    (
+        "http.host-and-origin",
+        WRAPPERS,
+        "if site is None or not (site in allowed or ours):",
+        "if site is None:",
+    ),
     ("http.cors", WRAPPERS, "        elif _is_preflight(scope):\n", "        elif False:\n"),
     ("http.auth-query", CALLER, "elif query and (found", "elif (found"),
     ("http.authorization-turret", CALLER, 'if scheme.lower() != "turret":', "if False:"),
@@ -78,6 +85,28 @@ MUTANTS = (
         JSONRPC,
         "(type(value) is int and -MAX_SAFE",
         "(isinstance(value, int) and -MAX_SAFE",
+    ),
+    ("refusals.frame-codes", JSONRPC, "members.keys() - _KNOWN and (fault", "False and (fault"),
+    (
+        "ws.sends-in-order",
+        UNDERWAY,
+        "                waiting.append(job)\n                return\n",
+        "                pass\n",
+    ),
+    ("ws.back-pressure", UNDERWAY, "while self.count >= IN_FLIGHT:", "while False:"),
+    (
+        "ws.back-pressure",
+        SESSION,
+        "        if outbox.full:  # what others have put meanwhile\n            await outbox.wait_room()\n",
+        "",
+    ),
+    ("ws.params-at-every-depth", SESSION, 'if name != "statement" and (fault', "if False and (fault"),
+    ("ws.params-at-every-depth", SESSION, 'if name != "statement" and (fault', "if (fault"),
+    (
+        "ws.unavailable",
+        SESSION,
+        "        except Unavailable:\n            self._tell_end(running, _NO_STORE)\n",
+        "",
     ),
     ("refusals.frame-codes", JSONRPC, '    if "path" not in refusal.detail:\n', "    if False:\n"),
     ("refusals.frame-codes", JSONRPC, '    if not params.startswith(b"{"):\n', "    if False:\n"),

@@ -6,6 +6,10 @@ REQUIREMENTS: dict[str, str] = {
     "ws.methods-are-tools": "a method is a tool's name; its result is the tool's, its refusal error -32000 with data",
     "ws.params-fault": "wrong params are -32602 with data.refusal",
     "ws.concurrent": "several requests may be under way at once and are answered as they finish",
+    "ws.sends-in-order": "send_* frames of one conversation may be sent without waiting: they are done in their order",
+    "ws.params-at-every-depth": "what canonical form forbids is bad_request wherever in the params it stands, "
+    "and in a statement bad_statement",
+    "ws.unavailable": "a store that gives nothing is the refusal unavailable, on a stream as well, and no fault",
     "ws.no-silence": "every frame is answered; one without an id, or binary, gets -32600 with id null",
     "ws.malformed-frame": "what is not JSON is -32700, an unknown method -32601; the connection goes on",
     "ws.fault-hidden": "an unexpected fault is -32603, shows no internals, and ends nothing else",

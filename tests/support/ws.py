@@ -15,7 +15,8 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import SEND_EOF, State
 from websockets.uri import parse_uri
 
-from broker.app import Caller
+from broker.app import Broker, Caller
+from broker.clock import Clock, SystemClock
 from broker.config import Settings
 from gateways.dealing import serve_dealing
 from gateways.outbox import Outbox, open_outbox
@@ -79,6 +80,11 @@ class Direct:
         return body
 
 
+def clock_of(broker: Any) -> Clock:
+    """The clock that a broker goes by; the machine's for a fake."""
+    return broker._services.clock if isinstance(broker, Broker) else SystemClock()
+
+
 @asynccontextmanager
 async def open_session(
     broker: Any, caller: Caller | None = None, settings: Settings | None = None
@@ -86,7 +92,8 @@ async def open_session(
     """A session of this broker, before its greeting."""
     outbox = open_outbox((settings or broker.settings).streams)
     async with trio.open_nursery() as nursery:
-        yield Direct(Session(broker, caller or Caller(), outbox, nursery), outbox, nursery)
+        session = Session(broker, caller or Caller(), outbox, nursery, clock=clock_of(broker))
+        yield Direct(session, outbox, nursery)
         nursery.cancel_scope.cancel()
 
 
@@ -227,6 +234,7 @@ class Port:
 @asynccontextmanager
 async def open_port(broker: Any, *, sockets: bool = False, **options: Any) -> AsyncIterator[Port]:
     """Serve a broker's dealing port; on leaving everything is cut."""
+    options.setdefault("clock", clock_of(broker))
     shutdown = trio.Event()
     dialled: list[trio.abc.Stream] = []
     listeners: Sequence[Any]

@@ -1,0 +1,133 @@
+"""The requests of one connection that are under way: how many, in what order, and who runs them.
+
+1. Requests run side by side, but for those of one line: each of these begins when the one before it has ended.
+2. Their number is bounded: who reads the connection waits for room before it begins another.
+3. Whoever runs a request contains its faults; here an exception is a fault of our own and goes up.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+import trio
+
+from broker.app import Caller
+from gateways.jsonrpc import Request
+
+IN_FLIGHT: Final = 64
+"""Requests of one connection under way at once; beyond it nothing more is read (back-pressure)."""
+PARKED: Final = 32
+"""Tasks of a busy connection that wait for its next requests; 2 KiB each."""
+ORDERED: Final = frozenset({"send_call", "send_env"})
+"""Methods whose requests of one conversation make a line (wire.md, WebSocket: sent without waiting)."""
+
+Run = Callable[[Request, Caller], Awaitable[None]]
+
+
+class _Quoted(msgspec.Struct):
+    conv: str | None = None
+
+
+class _Named(msgspec.Struct):
+    conv: str | None = None
+    envelope: _Quoted | None = None
+
+
+_named: Final = msgspec.json.Decoder(_Named).decode
+
+
+def line_of(request: Request) -> str | None:
+    """The line of a request: its conversation, where it sends; None: it has none, or names none.
+
+    Costs half a microsecond. What is malformed stands in no line: it will be refused whatever comes before it.
+    """
+    if request.method not in ORDERED:
+        return None
+    try:
+        named = _named(request.params)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return named.conv or (named.envelope.conv if named.envelope is not None else None)
+
+
+class _Job(msgspec.Struct):
+    request: Request
+    caller: Caller
+    line: str | None
+
+
+class Underway:
+    """The requests of one connection. `run` does one and puts its answer; `nursery` is the connection's own."""
+
+    def __init__(self, nursery: trio.Nursery, run: Run) -> None:
+        self.count = 0
+        """How many are under way, those that wait in a line among them."""
+        self._nursery = nursery
+        self._run = run
+        self._queue: deque[_Job] = deque()
+        self._lines: dict[str, deque[_Job]] = {}
+        """Line → what waits in it behind the one that runs."""
+        self._parked: list[trio.lowlevel.Task] = []
+        self._lot = trio.lowlevel.ParkingLot()
+
+    async def wait_room(self) -> None:
+        """Wait until one more may begin. Cancelling is safe."""
+        while self.count >= IN_FLIGHT:
+            await self._lot.park()
+
+    async def wait_none(self) -> None:
+        """Wait until none is under way. Cancelling is safe."""
+        while self.count:
+            await self._lot.park()
+
+    def begin(self, request: Request, caller: Caller) -> None:
+        """Have a request run, as `caller` asks it now: at once, or after those before it in its line."""
+        self.count += 1
+        job = _Job(request, caller, line_of(request))
+        if job.line is not None:
+            if (waiting := self._lines.get(job.line)) is not None:
+                waiting.append(job)
+                return
+            self._lines[job.line] = deque()
+        self._start(job)
+
+    def _start(self, job: _Job) -> None:
+        """Have one of the workers take it. A parked one costs half of a new task."""
+        self._queue.append(job)
+        if self._parked:
+            trio.lowlevel.reschedule(self._parked.pop())
+        else:
+            self._nursery.start_soon(self._work)
+
+    async def _work(self) -> None:
+        """Run requests while there are any, then park, unless enough others have."""
+        queue, parked = self._queue, self._parked
+        me = trio.lowlevel.current_task()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            parked.remove(me)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        while True:
+            while queue:
+                job = queue.popleft()
+                try:
+                    await self._run(job.request, job.caller)
+                finally:
+                    self._ended(job)
+            if len(parked) >= PARKED:
+                return
+            parked.append(me)
+            await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def _ended(self, job: _Job) -> None:
+        self.count -= 1
+        if self._lot:
+            self._lot.unpark_all()
+        if job.line is not None:
+            waiting = self._lines[job.line]
+            if waiting:
+                self._queue.append(waiting.popleft())
+            else:
+                del self._lines[job.line]

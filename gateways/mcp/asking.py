@@ -139,7 +139,7 @@ def _answered(seal: Seal, ask: Ask, method: str, params: Params) -> Ask | Fault:
 
 
 async def _ask_client(ask: Ask, needs: Needs) -> dict[str, Any] | Fault:
-    """All questions at once, on the request's own stream; the answers by key."""
+    """All questions at once, on the request's own stream; the answers by key. It ends when the client leaves."""
     if (fault := _undeclared(ask, needs)) is not None:
         return fault
     session, notify = ask.session, ask.notify
@@ -151,10 +151,13 @@ async def _ask_client(ask: Ask, needs: Needs) -> dict[str, Any] | Fault:
         responses[key] = await session.request(notify, question.method, question.params)
 
     with trio.move_on_after(STATE_S) as patience:
-        async with trio.open_nursery() as nursery:
-            for key, question in needs.questions.items():
-                nursery.start_soon(one, key, question)
-    if patience.cancelled_caught:
+        async with trio.open_nursery() as watching:
+            watching.start_soon(_end_with, ask.left, patience)
+            async with trio.open_nursery() as nursery:
+                for key, question in needs.questions.items():
+                    nursery.start_soon(one, key, question)
+            watching.cancel_scope.cancel()
+    if len(responses) < len(needs.questions):
         return Fault(jsonrpc.INVALID_REQUEST, "the client was asked and did not answer in time")
     answers: dict[str, Any] = {}
     for key, response in responses.items():
@@ -164,6 +167,12 @@ async def _ask_client(ask: Ask, needs: Needs) -> dict[str, Any] | Fault:
             return Fault(jsonrpc.INVALID_REQUEST, "the client did not answer what it was asked", said)
         answers[key] = value
     return answers
+
+
+async def _end_with(event: trio.Event, scope: trio.CancelScope) -> None:
+    """Nobody waits for a client that has left: its answer would have nowhere to go."""
+    await event.wait()
+    scope.cancel()
 
 
 def _is_answer(value: Any) -> bool:

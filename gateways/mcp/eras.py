@@ -152,6 +152,7 @@ class Eras:
                 session=session,
                 notify=notify,
                 ending=self._ending,
+                left=http.left,
                 capabilities=session.capabilities if session is not None else _declared(request.meta),
                 log_level=session.log_level if session is not None else request.meta.get(LOG_LEVEL_KEY),
             )

@@ -116,13 +116,17 @@ class Reply:
 
 
 class Http(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchange: what the client asked in its head, and the ways in and out."""
+    """One exchange: what the client asked in its head, and the ways in and out.
+
+    `left` is set when the client leaves while work that may last is done for it.
+    """
 
     scope: dict[str, Any]
     head: Headers
     accept: Accept
     receive: Receive
     reply: Reply
+    left: trio.Event = msgspec.field(default_factory=trio.Event)
 
 
 Notify = Callable[[bytes], Awaitable[None]]
@@ -141,25 +145,23 @@ async def run(
     """
     final: list[Answer] = []
     into, out = trio.open_memory_channel[bytes](0)
-    gone = False
 
     async def working() -> None:
         with into:
             final.append(await work(into.send if http.accept.stream else None))
 
     async def watching() -> None:
-        nonlocal gone
         await wait_gone(http.receive)
-        gone = True
-        nursery.cancel_scope.cancel()
+        http.left.set()
+        if ends_with_client:
+            nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(working)
-        if ends_with_client:
-            nursery.start_soon(watching)
+        nursery.start_soon(watching)
         await relay(out.receive, http.reply, keep_alive_s)
         nursery.cancel_scope.cancel()
-    if final and not gone:
+    if final and not (http.left.is_set() and ends_with_client):
         await http.reply.finish(final[0])
 
 

@@ -39,7 +39,7 @@ class Calling(Protocol):
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """One request under way. `notify` puts a message on its own stream; None where the client takes none.
 
-    `ending` is set when the process is about to stop.
+    `ending` is set when the process is about to stop, `left` when the client was seen to leave.
     """
 
     id: jsonrpc.Id | None = None
@@ -49,6 +49,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     session: Session | None = None
     notify: Callable[[bytes], Awaitable[None]] | None = None
     ending: trio.Event = msgspec.field(default_factory=trio.Event)
+    left: trio.Event = msgspec.field(default_factory=trio.Event)
     capabilities: Mapping[str, Any] = {}
     """What the client says it can do: in the handshake, or with the request."""
     answers: Mapping[str, Any] = {}
@@ -96,7 +97,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """In place of a result: questions that the client must answer first, by keys of ours.
+    """In place of a result: questions that the client must answer first, by keys of ours. Nothing was done yet.
 
     The same work is then done again, with `answers` and with `state` as it is here. State comes back for the
     same caller and the same request alone, and for a short time; the client can read it and can't change it.

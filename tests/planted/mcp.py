@@ -59,6 +59,12 @@ MUTANTS = (
     ),
     ("mcp.server-requests", ASKING, "if not _is_answer(value):", "if False:"),
     ("mcp.server-requests", ERAS, "        session.answered(message)\n", ""),
+    (
+        "mcp.server-requests",
+        ASKING,
+        "            watching.start_soon(_end_with, ask.left, patience)\n",
+        "",
+    ),
     ("mcp.asks-missing", TOOLS, "if tool.read_only and required", "if required"),
     ("mcp.asks-missing", TOOLS, "if asking.can_ask(ask) else None", ""),
     ("mcp.asks-missing", TOOLS, "if not asking.answered(ask, _KEY):", "if not asking.accepted(ask, _KEY):"),

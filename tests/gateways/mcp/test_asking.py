@@ -307,6 +307,15 @@ async def test_an_answer_that_never_comes_ends_the_call_in_time(door: Door, auto
     assert exchange.response().events[-1]["error"]["code"] == -32600
 
 
+@pytest.mark.requirement("mcp.server-requests")
+async def test_nobody_waits_for_the_answer_of_a_client_that_has_left(door: Door) -> None:
+    session = await door.session(capabilities=FORMS)
+    with trio.fail_after(5):
+        async with door.open(body=request("tools/call", 1, name="greet"), **session.headers) as exchange:
+            await exchange.wait_requests(1)
+        assert door.app.sessions.statistics().busy == 0
+
+
 @pytest.mark.requirement("mcp.cancel")
 async def test_a_call_that_waits_for_its_client_can_be_cancelled(door: Door) -> None:
     session = await door.session(capabilities=FORMS)

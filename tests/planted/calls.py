@@ -4,6 +4,7 @@ CORE = "broker/core/conversation.py"
 ACTOR = "broker/actors/conversation.py"
 DESK = "broker/core/desk.py"
 WIRE = "broker/tools/wire.py"
+AGREE = "broker/tools/agree.py"
 PROOF = "broker/tools/proof.py"
 LOOKUP = "broker/tools/lookup.py"
 TIMERS = "broker/actors/timers.py"
@@ -26,14 +27,14 @@ MUTANTS = (
     (
         "refusals.codes",
         WIRE,
-        'return refuse("not_a_party", "this key is not a party of the conversation")',
-        'return refuse("unknown_conv", "")',
+        'else refuse("not_a_party", "this key is not a party of the conversation")',
+        'else refuse("unknown_conv", "")',
     ),
     (
         "order.replay-first",
         WIRE,
-        "        if replay is not None:\n            return replay\n    refused = await _desks_agree",
-        "    refused = await _desks_agree",
+        "        if replay is not None:\n            return replay\n    refused = await desks_agree",
+        "    refused = await desks_agree",
     ),
     (
         "retries.replay",
@@ -41,16 +42,26 @@ MUTANTS = (
         "return Ack(row.conv, row.n, row.chain, entries[0].at, replayed=True)",
         "return Ack(row.conv, row.n, row.chain, entries[0].at)",
     ),
-    ("order.call-desks", WIRE, "if caller.pk != envelope.sender:", "if False:"),
-    ("order.call-desks", WIRE, "if called.pk != envelope.to:", "if False:"),
+    ("order.call-desks", AGREE, "if caller.pk != envelope.sender:", "if False:"),
+    ("order.call-desks", AGREE, "if called.pk != envelope.to:", "if False:"),
     (
         "order.call-desks",
-        WIRE,
+        AGREE,
         "    if called is None:\n        return unknown_desk(code_to)",
-        "    if called is None:\n        return _disagree('to', '')",
+        "    if called is None:\n        return disagree('to', '')",
     ),
-    ("order.params-agree", WIRE, "if codes[1] != to_code:", "if False:"),
-    ("order.params-agree", WIRE, 'if "wire" in body and body["wire"] not in wires:', "if False:"),
+    (
+        "order.params-agree",
+        WIRE,
+        'if envelope.body.get("code_to") != to_code and fault is None:',
+        "if False:",
+    ),
+    (
+        "order.params-agree",
+        AGREE,
+        'if "wire" in envelope.body and envelope.body["wire"] not in wires:',
+        "if False:",
+    ),
     ("order.conv-exists", ACTOR, "if sender != state.caller:", "if False:"),
     (
         "order.conv-exists",
@@ -61,22 +72,22 @@ MUTANTS = (
     (
         "order.nothing-before-signature",
         WIRE,
-        '    refused = await check_signature(context, read.sender, read.canonical, sig, "bad_signature")\n    if refused is not None:\n        return refused\n    if read.sender in services.suspended',
-        '    if read.n != state.n + 1:\n        return core.conflict(state, read.n)\n    refused = await check_signature(context, read.sender, read.canonical, sig, "bad_signature")\n    if refused is not None:\n        return refused\n    if read.sender in services.suspended',
+        '    refused = await check_signature(context, read.sender, read.canonical, sig, "bad_signature")\n    refused = refused or suspended',
+        '    if read.n != state.n + 1:\n        return core.conflict(state, read.n)\n    refused = await check_signature(context, read.sender, read.canonical, sig, "bad_signature")\n    refused = refused or suspended',
     ),
     ("order.clock", CORE, "if abs(skew) <= rules.skew_s:", "if abs(skew) < rules.skew_s:"),
     ("order.clock", CORE, "if abs(skew) <= rules.skew_s:", "if abs(skew) <= rules.skew_s + 1:"),
     (
         "order.suspended",
-        WIRE,
-        "if not services.suspended.isdisjoint((read.sender, read.to)):",
-        "if read.sender in services.suspended:",
+        AGREE,
+        "if services.suspended.isdisjoint((envelope.sender, envelope.to)):",
+        "if envelope.sender not in services.suspended:",
     ),
     (
         "order.suspended",
-        WIRE,
-        'if read.sender in services.suspended and read.type != "END":',
-        "if read.sender in services.suspended:",
+        AGREE,
+        'if envelope.sender not in services.suspended or envelope.type == "END":',
+        "if envelope.sender not in services.suspended:",
     ),
     (
         "call.turns",
@@ -138,14 +149,14 @@ MUTANTS = (
     (
         "limits.eight",
         DESK,
-        "excess = len(places.open) + len(places.held) + 1 - capacity.conversations",
+        "excess = len(places.taken() | {conv}) - capacity.conversations",
         "excess = len(places.open) - capacity.conversations",
     ),
     (
         "limits.rings",
         DESK,
-        "    places.rings.pop(conv, None)\n    release(places, conv)",
-        "    release(places, conv)",
+        "    places.open.pop(conv, None)\n    places.rings.pop(conv, None)\n",
+        "    places.open.pop(conv, None)\n",
     ),
     (
         "limits.refused-evicts-nobody",
@@ -156,16 +167,21 @@ MUTANTS = (
     (
         "limits.refused-evicts-nobody",
         WIRE,
-        "    if refused is None:\n        refused = await _evict(services, place, Pk(envelope.sender))",
-        "    refused = await _evict(services, place, Pk(envelope.sender)) or refused",
+        "    if isinstance(refused, Refusal):\n        return refused\n    place = _disk_full",
+        '    if isinstance(refused, Refusal):\n        place = await house.ask("desk", envelope.sender, ReservePlace(conv, token))\n        await _evict(services, place, Pk(envelope.sender))\n        return refused\n    place = _disk_full',
     ),
-    ("limits.rings", DESK, "or len(waiting) >= capacity.rings\n", "or len(waiting) > capacity.rings\n"),
+    (
+        "limits.rings",
+        DESK,
+        "or len(others) >= capacity.rings\n",
+        "or len(others) > capacity.rings\n",
+    ),
     ("limits.rings", DESK, "or (not ring.known and strangers >= capacity.rings - capacity.rings_known)", ""),
     ("limits.rings-per-address", DESK, "or from_address >= capacity.rings_per_address\n", ""),
     (
         "limits.rings-per-address",
         WIRE,
-        "address = None if context.caller.loopback else context.caller.address",
+        "address = None if context.caller.loopback else place_of(context.caller.address)",
         "address = context.caller.address",
     ),
     ("limits.guessing", PROOF, "    if stopped is not None:\n        return stopped\n", ""),
@@ -188,7 +204,12 @@ MUTANTS = (
         "if services.store.free_bytes() < services.settings.store.min_free_bytes:",
         "if False:",
     ),
-    ("tools.parties-mode", WIRE, 'if services.settings.transcripts == "parties":', "if False:"),
+    (
+        "tools.parties-mode",
+        WIRE,
+        'parties_only = services.settings.transcripts == "parties"',
+        "parties_only = False",
+    ),
     (
         "envelope.conv-never-reused",
         WIRE,

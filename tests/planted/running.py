@@ -21,7 +21,7 @@ MUTANTS = (
     (
         "desk.suspended",
         DESK,
-        "moved = msgspec.structs.replace(row, pk=new_pk, used_at=now, moving=None)",
+        "moved = msgspec.structs.replace(row, pk=new_pk, used_at=now, moving=None, suspended=suspended)",
         "moved = msgspec.structs.replace(row, pk=new_pk, used_at=now, moving=None, suspended=False)",
     ),
     ("keys.wire-key", "gateways/wirekeys.py", "        if known:\n", "        if False:\n"),
@@ -30,8 +30,8 @@ MUTANTS = (
     (
         "limits.counts-folded",
         DESK,
-        '        for conv in await self._index("open"):\n            core.dialled(places, conv)\n',
-        "",
+        '        for document in await self._calls("open"):\n            core.dialled(places, document.id)\n        for document in await self._calls("ringing"):',
+        '        for document in await self._calls("ringing"):',
     ),
     (
         "limits.window-wall-behind",
@@ -48,8 +48,8 @@ MUTANTS = (
     (
         "order.busy-before-disk",
         WIRE,
-        "    refused = refused or _disk_full(services)\n",
-        "    refused = _disk_full(services) or refused\n",
+        "    if isinstance(refused, Refusal):\n        return refused\n    place = _disk_full(services) or ",
+        "    refused = _disk_full(services) or refused\n    if isinstance(refused, Refusal):\n        return refused\n    place = ",
     ),
     ("presence.stream", "broker/app.py", "held = self._services.presence.attach(caller.pk)", "held = None"),
     (
@@ -76,5 +76,41 @@ MUTANTS = (
         "broker/tools/registry.py",
         '        code = "bad_envelope" if param.name in _ENVELOPE_PARAMS else "bad_request"\n        return refuse(code',
         '        code = "bad_request"\n        return refuse(code',
+    ),
+    (
+        "desk.predicted",
+        DESK,
+        "if held.closed_at is None and row is not None and not core.lapsed(row, now, lapse):",
+        "if False:",
+    ),
+    (
+        "desk.explained-by-the-log",
+        "broker/tools/proof.py",
+        "    return _stored(remembered, nonce.digest) or _used()",
+        "    return None",
+    ),
+    (
+        "limits.never-more-than-eight",
+        "broker/core/desk.py",
+        "return Place(tuple(list(places.open)[: max(excess, 0)]))",
+        "return Place(())",
+    ),
+    (
+        "order.explained-by-the-log",
+        "broker/core/conversation.py",
+        "    if envelope.n != state.n + 1:\n",
+        "    if envelope.n > state.n + 1:\n",
+    ),
+    (
+        "order.predicted",
+        "broker/core/conversation.py",
+        "    if envelope.prev_sig != state.sig:\n",
+        "    if False:\n",
+    ),
+    (
+        "retries.acknowledged-never-lost",
+        CONVERSATION,
+        "        return Ack(state.conv, record.n, chain, record.at)\n",
+        "        return Ack(state.conv, record.n, chain, record.at + 1)\n",
     ),
 )

@@ -99,8 +99,8 @@ MUTANTS = (
     (
         "tools.poll-rings-alone",
         HUB,
-        "if (kinds is None or each.kind in kinds) and (own is None or each.own is own):",
-        "if True:",
+        "wanted = (kinds is None or each.kind in kinds) and (own is None or each.own is own)",
+        "wanted = True",
     ),
     (
         "tools.poll-rings-alone",
@@ -139,7 +139,7 @@ MUTANTS = (
     (
         "limits.reservation",
         DESK,
-        "    for conv in [conv for conv, until in places.held.items() if until <= mono]:\n        del places.held[conv]\n",
+        "    for token in [token for token, (_, until) in places.held.items() if until <= mono]:\n        del places.held[token]\n",
         "",
     ),
     ("limits.defaults", "broker/config.py", "    envelopes: int = 30\n", "    envelopes: int = 31\n"),

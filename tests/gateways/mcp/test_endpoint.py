@@ -8,9 +8,12 @@ import pytest
 import trio
 
 from broker.wire.refusals import refuse
+from gateways.listen import Bounds
 from gateways.mcp.endpoint import STREAM_S
 from tests.gateways.mcp.harness import BOTH, Door, modern, request
 from tests.support.broker_fake import DEALER_PK, proof
+from tests.support.network import serving
+from tests.support.peers import dial, read_until
 
 SUITE = Path(__file__).parents[2] / "vectors/jsontestsuite/test_parsing"
 NOT_JSON = {path.stem: path.read_bytes() or b" " for path in sorted(SUITE.glob("n_*.json"))}
@@ -55,6 +58,25 @@ async def test_a_body_beyond_64_kib_is_413_and_one_of_64_kib_is_read(faked: Door
     answer = await faked.ask(body=body + b" " * (65537 - len(body)))
     assert answer.status == 413
     assert "65536" in answer.error["message"]
+
+
+@pytest.mark.requirement("mcp.body-limit")
+async def test_a_body_in_chunks_is_counted_on_the_wire(faked: Door) -> None:
+    head = (
+        b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"transfer-encoding: chunked\r\n\r\n"
+    )
+    chunk = b"2000\r\n" + b" " * 0x2000 + b"\r\n"
+    async with serving(faked.app, bounds=Bounds(linger_s=0.1, grace_s=0.1)) as served:  # type: ignore[arg-type]  # ASGI
+        async with dial(served.address) as stream:
+            await stream.send_all(head + chunk * 9 + b"0\r\n\r\n")
+            answer = await read_until(stream, b"65536 bytes")
+        assert answer.startswith(b"HTTP/1.1 413")
+        async with dial(served.address) as stream:
+            message = json.dumps(request("ping", 5)).encode()
+            padded = message + b" " * (0x2000 - len(message))
+            await stream.send_all(head + b"2000\r\n" + padded + b"\r\n" + chunk * 7 + b"0\r\n\r\n")
+            assert b'"id":5' in await read_until(stream, b"result")
 
 
 @pytest.mark.parametrize("body", [b"[]", b"[1]", json.dumps([request("tools/list")]).encode()])

@@ -2,13 +2,14 @@
 
 1. A fault in one connection ends that one (Hypercorn 0.18's Trio worker ends with it: pgjones/hypercorn#225).
 2. HTTP/1.1 and WebSocket alone: HTTP/2 would bring many streams past bounds that count connections.
-3. A WebSocket is closed by the book: the code is sent, then the far end has a moment to answer.
+3. A WebSocket is closed by the book: the code is sent and our side closed, then the far end has a moment for its
+   own.
 4. When the shutdown's time is over every socket is closed, whatever clients do.
 """
 
 import logging
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, cast
@@ -209,6 +210,18 @@ class _Connection(TCPServer):
         self.scope.deadline = float("inf")
         await self.inner(scope, receive, send)
 
+    async def half_close(self) -> None:
+        """Send nothing more, so that the far end closes at once (RFC 6455, 7.1.1), and leave it `linger_s` for that.
+
+        TLS can only close both ways: there the far end's answer is the end. Not to be cancelled.
+        """
+        self.end_within(self.bounds.linger_s)
+        if self.tls is None:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + self.bounds.linger_s):
+                async with self.send_lock:
+                    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                        await self.raw.send_eof()
+
     def upgraded(self) -> None:
         """From now on pings are answered, so that silence means a dead peer."""
         self.raw.quiet_s = self.dead_s
@@ -292,7 +305,7 @@ class _Protocol(H11Protocol):
         )
         if isinstance(self.stream, _WebSocket):
             self.owner.upgraded()
-            self.stream.linger = partial(self.owner.end_within, self.owner.bounds.linger_s)
+            self.stream.owner = self.owner
             self.connection = H11WSConnection(cast(h11.Connection, self.connection))
         await self.stream.handle(
             Request(
@@ -318,7 +331,7 @@ def _wants_websocket(request: h11.Request) -> bool:
 class _WebSocket(WSStream):
     """A WebSocket that counts bytes, names its closes, and waits a moment for the far end's."""
 
-    linger: Callable[[], None]
+    owner: _Connection
     _size = 0
     _deaf = False
     _pings: trio.CancelScope | None = None
@@ -347,14 +360,16 @@ class _WebSocket(WSStream):
         await self.send(StreamClosed(stream_id=self.stream_id))
 
     async def app_send(self, message: Any) -> None:
-        if message is not None or self.closed or self.state is ASGIWebsocketState.HANDSHAKE:
-            await super().app_send(message)
-        elif self.state is ASGIWebsocketState.CONNECTED:
-            await self._end(1011)
-        elif self.state is ASGIWebsocketState.CLOSED:
-            self.linger()
-        else:
-            await super().app_send(message)
+        if message is None and not self.closed:
+            if self.state is ASGIWebsocketState.CONNECTED:
+                await self._end(1011)
+                return
+            if self.state is ASGIWebsocketState.CLOSED:  # our code is out, the far end has its moment
+                return
+        connected = self.state is ASGIWebsocketState.CONNECTED
+        await super().app_send(message)
+        if connected and self.state is ASGIWebsocketState.CLOSED:
+            await self._leave()
 
     async def _handle_events(self) -> None:
         for event in self.connection.events():
@@ -363,12 +378,14 @@ class _WebSocket(WSStream):
             elif isinstance(event, Ping):
                 await self._send_wsproto_event(event.response())
             elif isinstance(event, CloseConnection):
-                if self.connection.state is WebSocketState.OPEN:
+                state = self.connection.state
+                if state is WebSocketState.OPEN or state is WebSocketState.LOCAL_CLOSING:
                     # What can't be parsed (1002, 1007): nothing that follows has a meaning.
                     self._deaf = True
-                    await self._end(event.code, event.reason)
+                    if state is WebSocketState.OPEN:
+                        await self._end(event.code, event.reason)
                     return
-                if self.connection.state is WebSocketState.REMOTE_CLOSING:
+                if state is WebSocketState.REMOTE_CLOSING:
                     await self._send_wsproto_event(event.response())
                 await self.send(StreamClosed(stream_id=self.stream_id))
 
@@ -393,8 +410,14 @@ class _WebSocket(WSStream):
         self.state = ASGIWebsocketState.CLOSED
         self.buffer.clear()
         await self._send_wsproto_event(CloseConnection(code=code, reason=reason))
-        self.linger()
+        await self._leave()
         await self._tell(code)
+
+    async def _leave(self) -> None:
+        """Our code is out, and nothing may follow it."""
+        if self._pings is not None:
+            self._pings.cancel()
+        await self.owner.half_close()
 
     async def _tell(self, code: int) -> None:
         if self.app_put is not None:

@@ -8,7 +8,7 @@ import trio
 from gateways.listen import Bounds
 from tests.support.network import Served, serving
 from tests.support.peers import dial, eventually, exchange, read_all, read_until
-from tests.support.raw import LIVELY, QUICK, SMALL, UPGRADE, App, alive, closing, frame, upgraded
+from tests.support.raw import GET_ONCE, LIVELY, QUICK, SMALL, UPGRADE, App, alive, closing, frame, upgraded
 
 
 @pytest.fixture
@@ -107,20 +107,72 @@ async def test_the_code_arrives_also_at_a_client_that_goes_on_sending(
         assert await closing(stream) == code
 
 
-async def test_after_a_close_the_far_end_has_a_moment_to_answer_and_then_the_end_comes_at_once(
-    app: App,
+ENDINGS = [
+    (frame(b"close"), 4008),
+    (frame(b"end"), 1011),
+    (frame(b"x" * 1001), 1009),
+    (frame(b"\xff"), 1007),
+    (b"\xff" * 20, 1002),
+    (b"\x81\xff" + (2**40).to_bytes(8, "big") + bytes(4) + b"x" * 1001, 1009),
+]
+"""What makes us close: by the application, and by what the far end sent; the last one is never whole."""
+
+
+@pytest.mark.requirement("ws.close-half")
+@pytest.mark.parametrize(("ending", "code"), ENDINGS)
+async def test_after_our_close_nothing_more_comes_and_the_far_end_has_a_moment_for_its_own(
+    app: App, ending: bytes, code: int
 ) -> None:
-    async with serving(app, SMALL, Bounds(linger_s=3)) as server:
-        for ending in (b"close", b"end", b"x" * 1001):
-            async with dial(server.address) as stream:
-                await upgraded(stream)
-                await stream.send_all(frame(ending))
-                await read_until(stream, b"\x88")
-                with trio.move_on_after(0.1) as waited:
-                    await read_all(stream)
-                assert waited.cancelled_caught
-                await stream.send_all(frame(b"late") * 50 + frame(b"\x03\xe8", 8))
-                await read_all(stream, seconds=1, clean=True)
+    async with serving(app, SMALL, Bounds(linger_s=3)) as server, dial(server.address) as stream:
+        await upgraded(stream)
+        await stream.send_all(ending)
+        with trio.fail_after(1):
+            assert await closing(stream) == code
+        for _ in range(5):
+            await stream.send_all(frame(b"late") * 10)
+            await trio.sleep(0.02)
+        await stream.send_all(frame(b"\x03\xe8", 8))
+
+
+async def freed(server: Served) -> None:
+    """The one place of this server is free again, soon."""
+    for _ in range(200):
+        if (await exchange(server.address, GET_ONCE)).startswith(b"HTTP/1.1 200"):
+            return
+        await trio.sleep(0.01)
+    pytest.fail("the place did not come back")
+
+
+@pytest.mark.requirement("ws.close-half")
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize(("ending", "code"), ENDINGS)
+async def test_a_far_end_that_closes_after_ours_frees_its_place_at_once(
+    app: App, ending: bytes, code: int, answers: bool
+) -> None:
+    bounds = Bounds(linger_s=30, connections=1)
+    async with serving(app, SMALL, bounds) as server:
+        async with dial(server.address) as stream:
+            await upgraded(stream)
+            await stream.send_all(ending)
+            with trio.fail_after(1):
+                assert await closing(stream) == code
+            if answers:
+                await stream.send_all(frame(b"\x03\xe8", 8))
+        await freed(server)
+
+
+@pytest.mark.requirement("ws.close-half")
+async def test_a_far_end_that_answers_our_close_and_waits_for_ours_is_done(app: App) -> None:
+    """A client that leaves the closing of the socket to the server, as RFC 6455, 7.1.1 has it."""
+    async with (
+        serving(app, SMALL, Bounds(linger_s=30, connections=1)) as server,
+        dial(server.address) as stream,
+    ):
+        await upgraded(stream)
+        await stream.send_all(frame(b"close"))
+        assert await closing(stream) == 4008
+        await stream.send_all(frame(b"\x03\xe8", 8))
+        await freed(server)
 
 
 async def test_an_application_that_does_not_end_holds_no_closed_connection(served: Served) -> None:

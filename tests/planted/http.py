@@ -36,6 +36,18 @@ MUTANTS = (
         "len(data.encode()) if isinstance(data, str) and not data.isascii() else len(data)",
         "len(data)",
     ),
+    (
+        "ws.close-half",
+        HTTP,
+        "                        await self.raw.send_eof()\n",
+        "                        pass\n",
+    ),
+    (
+        "ws.close-half",
+        HTTP,
+        "if state is WebSocketState.OPEN or state is WebSocketState.LOCAL_CLOSING:",
+        "if state is WebSocketState.OPEN:",
+    ),
     ("ws.too-large-1009", HTTP, 'await self._end(1009, "a frame beyond the limit")', "await self._end(1000)"),
     ("ws.not-utf8-1007", HTTP, "await self._end(event.code, event.reason)", "await self._end(1000)"),
     ("ws.close-codes", RENDER, "Close(4008,", "Close(4009,"),

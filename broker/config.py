@@ -1,49 +1,51 @@
 """One frozen tree of settings: each field has its unit in its name or sentence, a default, and a reason.
 
-Settings are passed, never fetched. `gateways.serve` reads them from a TOML file and the environment with
-`load`; tests build them with `msgspec.structs.replace`.
+Settings are passed, never fetched. `gateways.configure` reads them from a TOML file and the environment and holds
+them to the bounds given here: what lies outside would break a rule or never end. Whoever builds them in Python is
+not held to anything.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """wire.md, Limits."""
 
-    envelopes: int = 30
+    envelopes: Annotated[int, Meta(ge=1, le=10_000)] = 30
     """Envelopes of one conversation in one window; the hard cap of the seed."""
-    window_ms: int = 10_000
+    window_ms: Annotated[int, Meta(ge=1, le=3_600_000)] = 10_000
     """The window, milliseconds; a token comes back exactly this long after it was spent."""
-    conversations: int = 8
+    conversations: Annotated[int, Meta(ge=1, le=10_000)] = 8
     """Open conversations of one key; dialling or picking up one more evicts the oldest."""
-    rings: int = 64
+    rings: Annotated[int, Meta(ge=1, le=100_000)] = 64
     """Unanswered rings at one desk; beyond it the desk is busy."""
-    rings_per_address: int = 16
+    rings_per_address: Annotated[int, Meta(ge=1, le=100_000)] = 16
     """Of these from one client address (loopback exempt), so that one machine can't block a desk."""
-    rings_known: int = 32
+    rings_known: Annotated[int, Meta(ge=0, le=100_000)] = 32
     """Of these kept for counterparties that the desk has talked to."""
-    reservation_s: float = 5.0
+    reservation_s: Annotated[float, Meta(ge=0.01, le=3600)] = 5.0
     """How long a place stays reserved for a call that is being written."""
-    opens_per_hour: int = 20
+    opens_per_hour: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
     """Desks opened from one address (IPv6: /64) in an hour; loopback exempt."""
-    guesses: int = 20
+    guesses: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
     """Bad signatures, or unknown conversation ids, from one address in one guess window."""
-    guess_window_ms: int = 10_000
+    guess_window_ms: Annotated[int, Meta(ge=1, le=86_400_000)] = 10_000
     """The guess window, and how long the address then waits; milliseconds."""
-    frame_bytes: int = 65_536
+    frame_bytes: Annotated[int, Meta(ge=16_384, le=16_777_216)] = 65_536
     """The largest frame or request of the wire."""
 
 
 class Calls(msgspec.Struct, frozen=True, kw_only=True):
     """The life of a call."""
 
-    ring_s: float = 30.0
+    ring_s: Annotated[float, Meta(ge=0.01, le=604_800)] = 30.0
     """Seconds that a call rings before the wire ends it with no_answer."""
-    idle_s: float = 3600.0
+    idle_s: Annotated[float, Meta(ge=0.01, le=31_536_000)] = 3600.0
     """Seconds without an envelope before the wire ends a conversation as idle."""
-    skew_s: int = 300
+    skew_s: Annotated[int, Meta(ge=1, le=86_400)] = 300
     """How far an envelope's or statement's ts may be from the wire's clock, seconds."""
 
 
@@ -52,7 +54,7 @@ class Desks(msgspec.Struct, frozen=True, kw_only=True):
 
     open: Literal["anyone", "agents", "operator"] = "anyone"
     """Who may open a desk."""
-    reserved: tuple[str, ...] = (
+    reserved: tuple[Annotated[str, Meta(pattern="^[A-Z]{4}$")], ...] = (
         "HELP",
         "WIRE",
         "TEST",
@@ -65,63 +67,63 @@ class Desks(msgspec.Struct, frozen=True, kw_only=True):
         "DESK",
     )
     """Codes that nobody may open: they would be taken for the wire itself."""
-    lapse_days: int = 90
+    lapse_days: Annotated[int, Meta(ge=1, le=36_500)] = 90
     """Days after which an unused code lapses, and for which a closed one stays reserved."""
-    recovery_h: float = 24.0
+    recovery_h: Annotated[float, Meta(ge=0, le=8_760)] = 24.0
     """Hours that a recovery key's move waits, so that the desk's own key can cancel it."""
 
 
 class Presence(msgspec.Struct, frozen=True, kw_only=True):
     """When a desk counts as online."""
 
-    linger_s: float = 15.0
+    linger_s: Annotated[float, Meta(ge=0, le=3600)] = 15.0
     """Seconds that a desk stays online after its last stream closed."""
-    poll_s: float = 60.0
+    poll_s: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
     """Seconds that a desk stays online after a poll."""
-    coalesce_s: float = 1.0
+    coalesce_s: Annotated[float, Meta(ge=0.01, le=60)] = 1.0
     """A watcher hears of changes at most once in this many seconds."""
 
 
 class Streams(msgspec.Struct, frozen=True, kw_only=True):
     """What readers get, and how far they may fall behind."""
 
-    keep_days: float = 7.0
+    keep_days: Annotated[float, Meta(ge=0, le=36_500)] = 7.0
     """Days that events are kept."""
-    keep_events: int = 10_000
+    keep_events: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 10_000
     """Events of a stream that are kept however old they are."""
-    queue_events: int = 4096
+    queue_events: Annotated[int, Meta(ge=16, le=1_000_000)] = 4096
     """Live events that a connection may be behind before it is closed as slow."""
-    queue_bytes: int = 1_048_576
+    queue_bytes: Annotated[int, Meta(ge=65_536, le=1_073_741_824)] = 1_048_576
     """The same in bytes."""
-    ping_s: float = 20.0
+    ping_s: Annotated[float, Meta(ge=0.1, le=3600)] = 20.0
     """Seconds between pings on a WebSocket."""
-    dead_s: float = 30.0
+    dead_s: Annotated[float, Meta(ge=0.2, le=7_200)] = 30.0
     """Seconds without a sign of life after which a peer is gone."""
-    comment_s: float = 15.0
+    comment_s: Annotated[float, Meta(ge=0.1, le=3600)] = 15.0
     """Seconds between comments on an idle SSE stream (proxies cut at 60)."""
 
 
 class Store(msgspec.Struct, frozen=True, kw_only=True):
     """The embedded store."""
 
-    min_free_bytes: int = 512 * 1024 * 1024
+    min_free_bytes: Annotated[int, Meta(ge=0, le=1 << 60)] = 512 * 1024 * 1024
     """Below this much free space CALL and open_desk are refused; END and open calls go on."""
-    commit_timeout_s: float = 5.0
+    commit_timeout_s: Annotated[float, Meta(ge=0.1, le=300)] = 5.0
     """Seconds after which a commit is in doubt."""
-    conversations_days: int | None = None
+    conversations_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
     """Days that ended conversations are kept; None: for ever."""
-    sweep_s: float = 60.0
+    sweep_s: Annotated[float, Meta(ge=0.1, le=86_400)] = 60.0
     """Seconds between two sweeps of what retention lets go."""
 
 
 class Actors(msgspec.Struct, frozen=True, kw_only=True):
     """The loops."""
 
-    mailbox: int = 64
+    mailbox: Annotated[int, Meta(ge=1, le=100_000)] = 64
     """Letters that may wait for one actor; beyond it the answer is overloaded."""
-    idle_s: float = 60.0
+    idle_s: Annotated[float, Meta(ge=0.01, le=86_400)] = 60.0
     """Seconds without a letter after which an actor leaves memory."""
-    signatures_per_tick: int = 16
+    signatures_per_tick: Annotated[int, Meta(ge=1, le=10_000)] = 16
     """Signatures verified before the loop turns to its sockets again (measured: loop lag p99 3 ms)."""
 
 

@@ -2,15 +2,18 @@
 
 1. An unknown key is an error that names it and what it may have meant: a mistyped limit must not go unnoticed.
 2. The environment's names are TURRET_<SECTION>_<FIELD> (TURRET_LIMITS_RINGS) and TURRET_<OPTION> (TURRET_BIND).
-3. A bind that others can reach needs TLS or a named proxy, and a chosen transcript mode (wire.md, transcripts).
+3. A value outside its bounds (broker.config), or at odds with another, is an error: none is quietly made to fit.
+4. A bind that others can reach needs TLS or a named proxy, and a chosen transcript mode (wire.md, transcripts).
 """
 
 import difflib
 import ipaddress
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -42,6 +45,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses or networks of proxies whose X-Forwarded-For is believed."""
     public_url: str | None = None
     """Where clients find the public port, https://host[:port]."""
+    dealing_url: str | None = None
+    """Where clients find the dealing port, wss://host[:port]; unset: the address to which it is bound."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of web pages that may call, beside the broker's own."""
 
@@ -81,13 +86,21 @@ def load(
             transcripts_chosen=chosen,
         )
     except msgspec.ValidationError as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(_in_words(error)) from None
     check(configuration)
     return configuration
 
 
+def _in_words(error: msgspec.ValidationError) -> str:
+    """msgspec's `Expected … - at `$.limits.rings`` with the setting first."""
+    found = re.fullmatch(r"(.*) - at `\$\.?(.*)`", str(error), re.DOTALL)
+    return f"{found[2]}: {found[1][:1].lower()}{found[1][1:]}" if found else str(error)
+
+
 def check(configuration: Configuration) -> None:
-    """Refuse what would be open by mistake. Raises ConfigError with the line that says how."""
+    """Refuse what would be open by mistake, or can't work. Raises ConfigError with the line that says how."""
+    check_urls(configuration.serve)
+    check_settings(configuration.settings)
     serve = configuration.serve
     if (serve.tls_cert is None) != (serve.tls_key is None):
         raise ConfigError("--tls-cert and --tls-key go together")
@@ -105,6 +118,53 @@ def check(configuration: Configuration) -> None:
                 f"{bind} can be reached from outside: choose --transcripts parties (only the parties read a "
                 "transcript) or --transcripts open (whoever has a conversation's id reads it)"
             )
+
+
+def check_urls(serve: ServeOptions) -> None:
+    """The addresses that clients are told, and the origins that they are compared with. Raises ConfigError."""
+    for name, url, schemes in (
+        ("public_url", serve.public_url, ("https", "http")),
+        ("dealing_url", serve.dealing_url, ("wss", "ws")),
+    ):
+        parts = _split_url(url) if url is not None else None
+        if url is not None and (
+            parts is None or parts.scheme not in schemes or parts.query or parts.fragment
+        ):
+            raise ConfigError(f"serve.{name}: {url!r} is no {schemes[0]}://host[:port]")
+    for origin in serve.allowed_origins:
+        parts = _split_url(origin)
+        if (
+            parts is None
+            or origin != f"{parts.scheme}://{parts.netloc}"
+            or parts.scheme not in ("https", "http")
+        ):
+            raise ConfigError(f"serve.allowed_origins: {origin!r} is no origin, such as https://desk.example")
+
+
+def _split_url(url: str) -> SplitResult | None:
+    """A URL with a scheme and a host and without a user; None for what is none, or has blanks in it."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    clean = url.isascii() and url.isprintable() and " " not in url and "@" not in parts.netloc
+    return parts if clean and parts.hostname and port != 0 else None
+
+
+def check_settings(settings: Settings) -> None:
+    """Bounds that settings set each other. Raises ConfigError."""
+    limits, streams = settings.limits, settings.streams
+    if limits.rings_known >= limits.rings:
+        raise ConfigError(
+            f"limits.rings_known ({limits.rings_known}) must be less than limits.rings ({limits.rings}): "
+            "else no stranger could ring"
+        )
+    if streams.ping_s >= streams.dead_s:
+        raise ConfigError(
+            f"streams.ping_s ({streams.ping_s:g}) must be less than streams.dead_s ({streams.dead_s:g}): "
+            "else every idle peer would be cut"
+        )
 
 
 def split_bind(bind: str) -> tuple[str, int]:

@@ -7,6 +7,7 @@ a retry hint, and the process ends within ten seconds whatever clients do (wire.
 import logging
 import os
 import signal
+import sqlite3
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,7 +20,7 @@ import msgspec
 import trio
 
 from broker.app import Broker, open_broker
-from broker.clock import SystemClock
+from broker.clock import Clock, SystemClock
 from broker.store.port import InUse, NotAStore, SchemaTooNew, Unavailable
 from broker.store.sqlite import SqliteStore
 from broker.wire.refusals import refuse
@@ -72,18 +73,21 @@ def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = 
 
 
 async def serve(configuration: Configuration, *, announce: Callable[[Ready], None] = lambda _: None) -> None:
-    """Keep a broker running until SIGTERM or SIGINT. Raises ServeError, WireKeyError, ConfigError."""
+    """Keep a broker running until SIGTERM or SIGINT. Raises ServeError, WireKeyError, ConfigError, alone or grouped."""
     options = configuration.serve
     try:
         proxies = read_proxies(options.behind_proxy)
         tls = tls_context(options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
     except (ValueError, OSError) as error:
         raise ServeError(str(error)) from None
+    clock = SystemClock()
     async with open_store(Path(options.data)) as store:
-        clock = SystemClock()
-        keyring = await open_keyring(Path(options.data), store, clock.now_ms())
-        async with open_broker(configuration.settings, store, clock, keyring) as broker:
-            await _serve_doors(configuration, broker, proxies, tls, announce)
+        try:
+            keyring = await open_keyring(Path(options.data), store, clock.now_ms())
+            async with open_broker(configuration.settings, store, clock, keyring) as broker:
+                await _serve_doors(configuration, broker, clock, proxies, tls, announce)
+        except* Unavailable as errors:  # a damaged page that the opening did not come upon
+            raise ServeError(f"{options.data}: {_leaves(errors)[0]}") from None
 
 
 @asynccontextmanager
@@ -95,6 +99,8 @@ async def open_store(directory: Path) -> AsyncIterator[SqliteStore]:
         raise ServeError(str(error)) from None
     except OSError as error:
         raise ServeError(f"{directory}: {error.strerror}") from None
+    except sqlite3.Error as error:
+        raise ServeError(f"{directory}: the store can't be opened: {error}") from None
     try:
         yield store
     finally:
@@ -105,6 +111,7 @@ async def open_store(directory: Path) -> AsyncIterator[SqliteStore]:
 async def _serve_doors(
     configuration: Configuration,
     broker: Broker,
+    clock: Clock,
     proxies: tuple[Network, ...],
     tls: ssl.SSLContext | None,
     announce: Callable[[Ready], None],
@@ -112,8 +119,8 @@ async def _serve_doors(
     options, settings = configuration.serve, configuration.settings
     http_listeners = await _listen(options.bind)
     dealing_listeners = await _listen(options.dealing_bind)
-    http = options.public_url or _url("https" if tls else "http", http_listeners)
-    dealing = _url("wss" if tls else "ws", dealing_listeners)
+    http = (options.public_url or _url("https" if tls else "http", http_listeners)).rstrip("/")
+    dealing = options.dealing_url or _url("wss" if tls else "ws", dealing_listeners)
     broker.mcp_url, broker.dealing_url = f"{http}/mcp", dealing
     metrics = Metrics(broker)
     counted = measured(broker, metrics)
@@ -123,7 +130,7 @@ async def _serve_doors(
         counted,
         metrics,
         mcp_app=mcp,
-        routes=[partial(websocket.register, broker=counted, shutdown=shutdown, proxies=proxies)],
+        routes=[partial(websocket.register, broker=counted, shutdown=shutdown, proxies=proxies, clock=clock)],
         origins=Origins(public_url=options.public_url, allowed=options.allowed_origins),
         proxies=proxies,
     )
@@ -144,6 +151,7 @@ async def _serve_doors(
                     ssl_context=tls,
                     proxies=proxies,
                     origins=options.allowed_origins,
+                    clock=clock,
                 )
             )
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:

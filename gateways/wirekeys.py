@@ -77,12 +77,14 @@ def _read(path: Path) -> list[_Line]:
         lines = [
             msgspec.json.decode(line, type=_Line) for line in path.read_bytes().splitlines() if line.strip()
         ]
+        for line in lines:
+            SigningKey.from_seed(line.seed)
     except OSError as error:
         raise WireKeyError(f"{path}: {error.strerror}") from None
-    except (msgspec.ValidationError, msgspec.DecodeError):
-        raise WireKeyError(f"{path} is not a wire.key") from None
-    if not lines or any(len(line.seed) != 64 for line in lines):
-        raise WireKeyError(f"{path} is not a wire.key")
+    except (msgspec.MsgspecError, ValueError):
+        raise WireKeyError(f"{path} is not a wire.key: a line is no key") from None
+    if not lines or lines[-1].until is not None:
+        raise WireKeyError(f"{path} is not a wire.key: it ends without a present key")
     return lines
 
 

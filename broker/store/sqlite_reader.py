@@ -53,7 +53,10 @@ class Reader:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._secret: bytes = db.execute(META).fetchone()[0]
+        kept = db.execute(META).fetchone()
+        if kept is None:
+            raise sqlite3.DatabaseError("the store has lost its secret")
+        self._secret: bytes = kept[0]
 
     def entries(self, log: str, after: int, limit: int) -> list[Entry]:
         return [Entry(*row) for row in self._db.execute(ENTRIES, (log, after, max(limit, 0)))]

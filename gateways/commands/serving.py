@@ -23,6 +23,7 @@ SERVER_LIBRARIES = ("quart", "quart_trio", "hypercorn", "prometheus_client")
     "--behind-proxy", metavar="ADDR", multiple=True, help="A proxy whose X-Forwarded-For is believed."
 )
 @click.option("--public-url", metavar="URL", help="Where clients find the public port.")
+@click.option("--dealing-url", metavar="URL", help="Where clients find the dealing port.")
 @click.option("--transcripts", type=click.Choice(["open", "parties"]), help="Who may read a transcript.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON line when ready.")
 @click.pass_context

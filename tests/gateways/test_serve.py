@@ -1,8 +1,10 @@
 """turret serve as a process: ready line, doors, refusals to start, SIGTERM, restart on its data."""
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -10,6 +12,10 @@ import pytest
 import trio
 import trio_websocket
 
+from broker.store.port import Put, Unit
+from broker.store.sqlite import SqliteStore
+from gateways.wirekeys import open_keyring
+from tests.support.network import refused_port
 from tests.support.process import served
 
 
@@ -94,6 +100,83 @@ def test_a_port_in_use_and_a_foreign_file_are_one_clear_line(tmp_path: Path) -> 
     (tmp_path / "e").mkdir()
     (tmp_path / "e" / "turret.db").write_text("not a database at all")
     assert "turret" in refused_to_serve("--data", str(tmp_path / "e"), "--bind", "127.0.0.1:0")
+
+
+def damage(data: Path, name: str) -> None:
+    """Write nonsense over the root page of a table or an index."""
+    with closing(sqlite3.connect(data / "turret.db")) as db:
+        [(page,)] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,))
+        [(size,)] = db.execute("PRAGMA page_size")
+    with (data / "turret.db").open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"?" * size)
+
+
+@pytest.mark.requirement("store.damaged")
+@pytest.mark.parametrize("what", ["schema", "document", "document_name", "secret", "mark_value"])
+def test_a_damaged_store_is_one_clear_line(tmp_path: Path, what: str) -> None:
+    data = tmp_path / "data"
+    trio.run(make, data)
+    if what == "schema":
+        with (data / "turret.db").open("r+b") as file:
+            file.seek(100)
+            file.write(b"?" * 3000)
+    elif what == "secret":
+        with closing(sqlite3.connect(data / "turret.db")) as db:
+            db.execute("DELETE FROM meta")
+            db.commit()
+    else:
+        damage(data, what)
+    words = refused_to_serve("--data", str(data), "--bind", "127.0.0.1:0", "--dealing-bind", "127.0.0.1:0")
+    assert words.startswith(f"turret: {data}: ")
+    assert len(words.strip().splitlines()) == 1
+
+
+async def make(data: Path) -> None:
+    """A store that was served, with a suspended desk."""
+    store = await SqliteStore.open(data)
+    await open_keyring(data, store, 1)
+    await store.commit(Unit(puts=(Put("desk", "x", 0, b"{}", (("suspended", 1),)),)))
+    await store.aclose()
+
+
+def test_a_key_that_is_none_is_one_clear_line_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "wire.key").write_text('{"seed":"' + "z" * 64 + '","since":1}\n')
+    (tmp_path / "wire.key").chmod(0o600)
+    words = refused_to_serve(
+        "--data", str(tmp_path), "--bind", "127.0.0.1:0", "--dealing-bind", "127.0.0.1:0"
+    )
+    assert words.startswith(f"turret: {tmp_path / 'wire.key'} is not a wire.key")
+    assert len(words.strip().splitlines()) == 1
+
+
+@pytest.mark.requirement("cli.setting-bounds")
+def test_a_setting_that_can_not_be_used_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURRET_LIMITS_ENVELOPES", "-5")
+    words = refused_to_serve("--data", str(tmp_path / "d"))
+    assert words == "turret: limits.envelopes: expected `int` >= 1\n"
+    monkeypatch.delenv("TURRET_LIMITS_ENVELOPES")
+    assert "'nonsense'" in refused_to_serve("--data", str(tmp_path / "d"), "--public-url", "nonsense")
+
+
+@pytest.mark.requirement("http.well-known")
+async def test_clients_are_told_the_addresses_that_the_operator_gave(tmp_path: Path) -> None:
+    bind = f"127.0.0.1:{refused_port()}"
+    flags = (
+        "--bind",
+        bind,
+        "--public-url",
+        "https://turret.example/",
+        "--dealing-url",
+        "wss://deal.example:8767",
+    )
+    async with served(tmp_path / "data", *flags) as broker:
+        async with httpx.AsyncClient(base_url=f"http://{bind}") as http:
+            known = (await http.get("/.well-known/turret.json")).json()
+        assert known["mcp"]["url"] == "https://turret.example/mcp"
+        assert known["dealing"] == broker.dealing == "wss://deal.example:8767"
 
 
 async def test_tls_serves_both_ports(tmp_path: Path) -> None:

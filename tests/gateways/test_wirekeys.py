@@ -63,3 +63,32 @@ async def test_after_a_rotation_the_old_key_stays_with_an_until(tmp_path: Path) 
     assert new.listing() == [{"pk": old.pk, "from": 1000, "until": 5000}, {"pk": pk, "from": 5000}]
     assert new.opening == (pk,)
     assert new.get(old.pk).pk == old.pk
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense\n",
+        '{"seed":"' + "g" * 64 + '","since":1}\n',
+        '{"seed":"' + "A" * 64 + '","since":1}\n',
+        '{"seed":"' + "a" * 63 + '","since":1}\n',
+        '{"seed":"' + "a" * 64 + '","since":"x"}\n',
+        '{"seed":"' + "a" * 64 + '"}\n',
+        '{"seed":"' + "a" * 64 + '","since":1,"until":2}\n',
+        "",
+        "\n\n",
+        "\udcff\n",
+    ],
+)
+async def test_a_file_that_holds_no_key_is_named_in_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "wire.key"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    path.chmod(0o600)
+    with pytest.raises(WireKeyError) as opening:
+        await open_keyring(tmp_path, MemoryStore(), 1000)
+    with pytest.raises(WireKeyError) as rotating:
+        rotate(tmp_path, 1)
+    for caught in (opening, rotating):
+        assert f"{path} is not a wire.key" in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert path.read_bytes() == text.encode(errors="surrogateescape")

@@ -137,6 +137,31 @@ MUTANTS = (
     ),
     ("streams.sse-restart", SSE, "least + secrets.randbelow(most - least)", "least"),
     ("streams.sse-end", SSE, "return closed(ended.refusal.code, refusal", 'return closed("slow", refusal'),
+    (
+        "cli.setting-bounds",
+        "gateways/configure.py",
+        "if limits.rings_known >= limits.rings:",
+        "if False:",
+    ),
+    (
+        "cli.setting-bounds",
+        "broker/config.py",
+        "mailbox: Annotated[int, Meta(ge=1,",
+        "mailbox: Annotated[int, Meta(ge=-9,",
+    ),
+    ("cli.setting-bounds", "gateways/configure.py", "parts.scheme not in schemes or", ""),
+    (
+        "store.damaged",
+        "gateways/serve.py",
+        "    except sqlite3.Error as error:",
+        "    except ZeroDivisionError as error:",
+    ),
+    (
+        "store.damaged",
+        "gateways/serve.py",
+        "        except* Unavailable as errors:",
+        "        except* ZeroDivisionError as errors:",
+    ),
     ("http.probes", "gateways/wellknown.py", "503 if reasons else 200", "200"),
     ("http.metrics", "gateways/metrics.py", "            if name in self.tools:\n", "            if True:\n"),
 )

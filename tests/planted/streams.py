@@ -142,7 +142,7 @@ MUTANTS = (
         "    for token in [token for token, (_, until) in places.held.items() if until <= mono]:\n        del places.held[token]\n",
         "",
     ),
-    ("limits.defaults", "broker/config.py", "    envelopes: int = 30\n", "    envelopes: int = 31\n"),
+    ("limits.defaults", "broker/config.py", "Meta(ge=1, le=10_000)] = 30\n", "Meta(ge=1, le=10_000)] = 31\n"),
     ("order.place", CORE, "    if envelope.prev_sig != state.sig:\n", "    if False:\n"),
     (
         "keys.rotation",

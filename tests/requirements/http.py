@@ -35,6 +35,7 @@ REQUIREMENTS: dict[str, str] = {
     "http.well-known": "/.well-known/turret.json is what wire_info says",
     "http.probes": "/healthz says that the process lives, /readyz whether it takes new work, and why not",
     "http.metrics": "figures count calls by tool and outcome; no id, key, code or address is in them",
+    "cli.setting-bounds": "a setting outside its bounds, or at odds with another, is one clear line at the start",
     "http.openapi": "/openapi.json describes every tool with its schemas and refusals",
     "http.one-port": "all HTTP doors share one port, one Host and Origin check and one body limit",
     "streams.sse-events": "an SSE stream gives resume, then ring, env and end with the cursor as id",

@@ -25,6 +25,7 @@ REQUIREMENTS: dict[str, str] = {
     "store.unavailable": "unavailable means certainly not written: a full or read-only disk, a closed store",
     "store.reads-do-not-wait": "reads never wait for the writer, and see only what is durable",
     "store.schema": "a store of a newer Turret, and a file that is no store, are refused and left as they are",
+    "store.damaged": "a damaged store is one clear line at the start, wherever the damage is met",
     "store.one-process": "two processes can't open one data directory",
     "store.modes": "the data directory is 0700 and its files are 0600",
     "store.no-scan": "opening, reading and committing find their rows by an index, however much is stored",

@@ -68,6 +68,7 @@ def test_serve_hands_over_its_options_and_gives_the_exit_code(
         "tls_key": None,
         "behind_proxy": ("10.0.0.1", "10.0.0.2"),
         "public_url": None,
+        "dealing_url": None,
         "transcripts": "parties",
     }
 

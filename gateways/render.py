@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse
 from gateways import jsonrpc
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,9 @@ CLOSE: Final[dict[str, Close]] = {
     "slow": Close(4008, "too slow a reader; resume by cursor"),
 }
 """Every close that we begin, by what led to it."""
+
+NO_STORE: Final = refuse("unavailable", "the store gives nothing now; try again later")
+"""Why a stream ends that can't be read; the broker's verbs say the like themselves."""
 
 WAY_OUT: Final[dict[str, str]] = {
     "bad_request": "Correct the parameters and send the request again.",

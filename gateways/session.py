@@ -175,7 +175,7 @@ class Session:
             else:
                 answer = jsonrpc.result(request.id, outcome)
         except Unavailable:
-            answer = render.jsonrpc_error(request.id, _NO_STORE)
+            answer = render.jsonrpc_error(request.id, render.NO_STORE)
         except Exception as fault:
             answer = render.jsonrpc_fault(request.id, render.incident(fault, request.method))
         if outbox.full:  # what others have put meanwhile
@@ -189,7 +189,7 @@ class Session:
             params = _read_params(kind, request.params)
             outcome = params if isinstance(params, Refusal) else await run(self, request.id, params)
         except Unavailable:
-            outcome = _NO_STORE
+            outcome = render.NO_STORE
         except Exception as fault:
             number = render.incident(fault, request.method)
             self._outbox.put(render.jsonrpc_fault(request.id, number))
@@ -281,7 +281,7 @@ class Session:
         except Ended as end:
             self._tell_end(running, end.refusal)
         except Unavailable:
-            self._tell_end(running, _NO_STORE)
+            self._tell_end(running, render.NO_STORE)
         except Exception as fault:
             self._fail(fault, "a stream")
         finally:
@@ -323,7 +323,6 @@ _METHODS: Final[dict[str, tuple[type[msgspec.Struct], Callable[..., Awaitable[An
 }
 """What a connection has beside the tools: method → params, and what runs."""
 
-_NO_STORE: Final = refuse("unavailable", "the store gives nothing now; try again later")
 _BINARY: Final = jsonrpc.Malformed(jsonrpc.INVALID_REQUEST, "a binary frame: send JSON text")
 _NO_REQUEST: Final = jsonrpc.Malformed(
     jsonrpc.INVALID_REQUEST, "a request needs an id; the wire takes no other"

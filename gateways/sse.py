@@ -16,6 +16,7 @@ import msgspec
 import trio
 
 from broker.app import Broker, Ended, Reader, Slow
+from broker.store.port import Unavailable
 from broker.wire.events import Resume
 from broker.wire.ids import CODE
 from broker.wire.refusals import CODES, Refusal, refuse
@@ -119,6 +120,8 @@ async def _pump(reader: Reader, send: Send, comment_s: float) -> bytes:
         return closed("slow")
     except Ended as ended:
         return closed(ended.refusal.code, refusal=ended.refusal.body())
+    except Unavailable:
+        return closed(render.NO_STORE.code, refusal=render.NO_STORE.body())
     except Exception as fault:
         return closed("internal", incident=render.incident(fault, "GET /rings"))
 

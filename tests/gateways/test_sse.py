@@ -11,6 +11,7 @@ import trio
 
 from broker.app import Caller
 from broker.config import Settings, Streams
+from broker.store.port import Unavailable
 from broker.wire.refusals import refuse
 from gateways.caller import write_proof
 from gateways.eventstream import Decoder, Event
@@ -237,6 +238,19 @@ async def test_a_fault_within_the_stream_ends_it_with_an_incident(
         _, data = await closed(listening)
         assert data["reason"] == "internal"
         assert str(data["incident"]) in caplog.text
+
+
+@pytest.mark.requirement("ws.unavailable", "streams.sse-end")
+async def test_a_store_that_gives_nothing_ends_the_stream_as_unavailable_and_is_no_fault(
+    served: Served, broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with listen(served) as listening:
+        await listening.next()
+        broker.readers[0]._send.send_nowait(Unavailable("the disk is gone"))
+        _, data = await closed(listening)
+        assert data["reason"] == "unavailable"
+        assert data["refusal"]["retryable"] is True
+    assert "incident" not in caplog.text
 
 
 @pytest.mark.requirement("presence.sse-ends-with-its-stream")

@@ -117,7 +117,7 @@ MUTANTS = (
     (
         "ws.unavailable",
         SESSION,
-        "        except Unavailable:\n            self._tell_end(running, _NO_STORE)\n",
+        "        except Unavailable:\n            self._tell_end(running, render.NO_STORE)\n",
         "",
     ),
     ("refusals.frame-codes", JSONRPC, '    if "path" not in refusal.detail:\n', "    if False:\n"),

@@ -167,9 +167,9 @@ class WebSocket(Door):
             self._ws.send(body, text=True)
             content = json.loads(self._ws.recv(5))
         except ConnectionClosed as closed:
-            assert closed.rcvd is not None
+            code = closed.rcvd.code if closed.rcvd is not None else None
             self._open()
-            return {"closed": closed.rcvd.code}
+            return {"closed": code}
         if "error" not in content:
             result: dict[str, Any] = content["result"]
             return result

@@ -102,7 +102,8 @@ def test_each_refused_vector_gets_its_code_through_every_face(case: dict[str, An
         n = stated if type(stated) is int and stated > 0 else n
     except (ValueError, RecursionError):
         pass
-    params = f'{{"conv":"{remade.conv}","n":{n},"from_pk":"{case["submit"]["from_pk"]}","sig":"{sig}","envelope":{text}}}'
+    from_pk = case["submit"]["from_pk"]
+    params = f'{{"conv":"{remade.conv}","n":{n},"from_pk":"{from_pk}","sig":"{sig}","envelope":{text}}}'
     before = door.call("read_conv", b'{"conv":"%s"}' % remade.conv.encode())
     answer = door.call("send_env", params.encode())
     if case["expect"] == "bad_request":

@@ -1,6 +1,6 @@
 """Desks and codes: who answers to which four letters, who is online, and the statements that change it."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -98,7 +98,7 @@ async def move_desk(
     proven = await prove(context, statement, sig, "move_desk", new_sig)
     if not isinstance(proven, Proven):
         return _result(proven)
-    return await _settled(context, proven, await _move(context, proven))
+    return await _settled(context, proven, await _still(_move, context, proven))
 
 
 @tool(face="wire", title="Cancel a desk's move")
@@ -181,6 +181,18 @@ def _disk_full(services: Services) -> Refusal | None:
     return None
 
 
+async def _still(step: Callable[[Context, Proven], Awaitable[Any]], context: Context, proven: Proven) -> Any:
+    """A desk that moves away between the look-up and the asking of its actor is looked up again."""
+    answer: Any = None
+    for _ in range(4):
+        answer = await step(context, proven)
+        if not isinstance(answer, Refusal) or answer.code != "unknown_desk":
+            break
+        if await resolve(context.services, str(proven.statement.members["code"])) is None:
+            break
+    return answer
+
+
 async def _move(context: Context, proven: Proven) -> Any:
     services, made = context.services, proven.statement
     code, new_pk = str(made.members["code"]), str(made.members["new_pk"])
@@ -198,7 +210,7 @@ async def _by_own_key(context: Context, text: bytes, sig: str, do: str) -> DeskR
     proven = await prove(context, text, sig, do)
     if not isinstance(proven, Proven):
         return _result(proven)
-    return await _settled(context, proven, await _change(context, proven))
+    return await _settled(context, proven, await _still(_change, context, proven))
 
 
 async def _change(context: Context, proven: Proven) -> Any:

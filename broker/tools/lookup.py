@@ -43,14 +43,18 @@ StatementParam = Annotated[
 
 async def resolve(services: Services, code: str) -> DeskRow | None:
     """The desk that a code names now; None for one that is unknown, closed or lapsed."""
-    document = await services.store.get("code", code)
-    if document is None:
-        return None
-    held = msgspec.json.decode(document.doc, type=CodeRow)
-    if held.closed_at is not None:
-        return None
-    row = await desk_of(services, held.pk)
-    return row if row is not None and row.code == code else None
+    version = 0
+    while True:
+        document = await services.store.get("code", code)
+        if document is None or document.version == version:  # read twice: nobody holds it
+            return None
+        version = document.version
+        held = msgspec.json.decode(document.doc, type=CodeRow)
+        if held.closed_at is not None:
+            return None
+        row = await desk_of(services, held.pk)
+        if row is not None and row.code == code:
+            return row  # else it moved between the two reads, or has lapsed: look again
 
 
 async def desk_of(services: Services, pk: str) -> DeskRow | None:

@@ -145,12 +145,7 @@ class World:
     # ── the steps ──
 
     async def play(self, step: Step) -> None:
-        if any(
-            call.rows and not call.ended and call.due(self.ready) <= trio.current_time()
-            for call in self.calls
-        ):
-            await wait_all_tasks_blocked()  # the wire is late, and may be writing its END just now
-            await self._ends()
+        await self._catch_up()
         match step:
             case Dial():
                 if len(self.calls) < MOST_CALLS:
@@ -313,6 +308,13 @@ class World:
             self._take(call, request, at)
             call.lag_s += max(0.0, trio.current_time() - call.due(self.ready)) + 60.0
 
+    async def _catch_up(self) -> None:
+        """Where the wire is late it may be writing its END just now."""
+        now = trio.current_time()
+        if any(call.rows and not call.ended and call.due(self.ready) <= now for call in self.calls):
+            await wait_all_tasks_blocked()
+            await self._ends()
+
     async def _restart(self, down_s: float, step_ms: int) -> None:
         await self.stop()
         await trio.sleep(down_s)
@@ -354,6 +356,7 @@ class World:
 
     async def finish(self) -> None:
         """Everything that was promised, over the whole program."""
+        await self._catch_up()
         await self._restart(0.0, 0)
         await wait_all_tasks_blocked()
         for call in self.calls:

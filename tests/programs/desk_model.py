@@ -29,7 +29,8 @@ class Desk(msgspec.Struct):
     code: str
     used_at: int
     recovery: bool = False
-    moving: tuple[int, int] | None = None
+    moving: tuple[int, int, int] | None = None
+    """A recovery key's move that waits: when, the how many-th one, and to which key."""
     mode: str = "all"
     deny: int | None = None
     suspended: bool = False
@@ -61,6 +62,7 @@ class Model:
         self.known_rings: dict[int, dict[str, bool]] = {key: {} for key in self.open}
         """Unanswered rings at each key, and whether the caller was known when it rang."""
         self.talked: set[frozenset[int]] = set()
+        self._moves = 0
         self.events: dict[int, list[str]] = {key: [] for key in self.open}
 
     # ── who holds what ──
@@ -127,7 +129,8 @@ class Model:
             return "accepted"
         if desk.moving is not None:
             return "conflict"
-        desk.moving = (to, now + DAY_MS)
+        self._moves += 1
+        desk.moving = (now + DAY_MS, self._moves, to)
         self.events[key].append("moving")
         return "accepted"
 
@@ -168,8 +171,8 @@ class Model:
 
     def moves(self, now: int) -> None:
         """What recovery keys asked for and is due, in the order of its times."""
-        waiting = [(desk.moving[::-1], key) for key, desk in self.desks.items() if desk.moving is not None]
-        for (at, to), key in sorted(waiting):
+        waiting = [(desk.moving, key) for key, desk in self.desks.items() if desk.moving is not None]
+        for (at, _, to), key in sorted(waiting):
             desk = self.desks.get(key)
             if at > now or desk is None or desk.moving is None:
                 continue

@@ -4,13 +4,14 @@
 #   make test     the tests
 #   make check    what a change must pass: format, lint, types, imports, size, tests
 #   make conformance   the official MCP judges (fetched with npm); writes docs/reference/conformance.md
+#   make bench-mcp   what a call of a tool costs, beside the official SDK's server (bench/README.md)
 #   make docs     print docs/reference/ from the code again
 #   make soak     the long run: a broker killed ROUNDS times under load, properties with many examples,
 #                 and the mutants: does each rule's test bite?
 #
 # PYTHON=/path/to/python3 chooses the Python; PYTEST_ARGS="-k ring -n0" goes to pytest.
 
-.PHONY: help demo test check format lint types imports size docs soak clean venv-server venv-dev
+.PHONY: help demo test check format lint types imports size docs soak conformance bench-mcp clean venv-server venv-dev
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
@@ -19,6 +20,7 @@ BIN := .venv/bin
 PYTEST_ARGS ?= -n 2
 ROUNDS ?= 60
 JOBS ?= 2
+BENCH_ARGS ?=
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -64,6 +66,9 @@ soak: venv-dev
 # The official judges of MCP; they are installed into the user's cache, or where TURRET_JUDGES says.
 conformance: venv-dev
 	$(BIN)/python -m tests.conformance.run
+
+bench-mcp: venv-dev
+	$(BIN)/python -m bench.mcp $(BENCH_ARGS)
 
 clean:
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist turret-demo

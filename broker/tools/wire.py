@@ -112,12 +112,11 @@ async def send_env(
 
 def _call_agrees(envelope: Envelope, to_code: str, from_pk: str, wires: Sequence[str]) -> Refusal | None:
     """Step 3 for a CALL: params agree with the envelope, and the envelope has the form of a CALL to this wire."""
-    fault = call_form(envelope, wires)
     if envelope.sender != from_pk:
         return disagree("from", "from_pk is not the envelope's from")
-    if envelope.body.get("code_to") != to_code and fault is None:
+    if envelope.body.get("code_to") != to_code:
         return disagree("body.code_to", "to_code is not body.code_to")
-    return fault
+    return call_form(envelope, wires)
 
 
 def _envelope_agrees(envelope: Envelope, conv: str, n: int, from_pk: str) -> Refusal | None:

@@ -53,7 +53,7 @@ MUTANTS = (
     (
         "order.params-agree",
         WIRE,
-        'if envelope.body.get("code_to") != to_code and fault is None:',
+        'if envelope.body.get("code_to") != to_code:',
         "if False:",
     ),
     (

@@ -24,6 +24,7 @@ REQUIREMENTS: dict[str, str] = {
     "order.clock": "ts more than 300 s off is refused with wire_ts, the skew and a hint for milliseconds",
     "order.predicted": "whatever is sent, replayed, refused by the store or waited for, the law predicts the answer",
     "order.explained-by-the-log": "of requests made at once each answer is right at some moment while it was awaited",
+    "order.ladder": "of all that is wrong with an envelope the first of the order of checks answers, rung by rung",
     "order.overloaded": "a full mailbox is answered at once, with a time to wait",
     # Limits
     "limits.defaults": "the settings' defaults are the wire's",
@@ -76,6 +77,7 @@ REQUIREMENTS: dict[str, str] = {
     "presence.stream": "a followed desk is online, and for 15 s after",
     # Statements
     "statements.order": "a statement is judged by shape, wire, replay, signature, nonce and ts, in this order",
+    "statements.ladder": "of all that is wrong with a statement the first of its order answers, rung by rung",
     "statements.order-of-opening": "an opening is judged by code, key, the address's limit and the disk, in this order",
     "statements.shape": "a sig of the wrong form beside a statement is refused before anything is verified",
     "statements.replay": "the identical statement again gets the stored answer",

@@ -210,7 +210,7 @@ async def test_of_all_that_is_wrong_with_a_statement_the_first_of_the_order_answ
         nonce = "ab" * 16
         if "nonce" in faults:
             screen = {"code": by.code, "allow": [], "deny": [], "mode": "all"}
-            used = by.statement("screen_desk", bench.broker.pk, bench.ts, nonce, **screen)  # type: ignore[arg-type]  # members
+            used = by.statement("screen_desk", bench.broker.pk, bench.ts, nonce, **screen)
             assert code(await bench.call("screen_desk", **used)) == "accepted"
         members = {
             "do": "move_desk",

@@ -54,6 +54,7 @@ REQUIREMENTS: dict[str, str] = {
     "retries.crash": "a killed broker loses nothing that it acknowledged, and everybody resumes by cursor",
     # Refusals
     "refusals.codes": "each way to be refused has its code",
+    "refusals.shows-what-was-checked": "bad_signature shows the canonical text that was checked, and its sha256",
     "refusals.bad-request": "an unknown, missing or wrongly typed param is bad_request with its path",
     "refusals.judged-as-envelope": "envelope, sig, conv and n of the wrong form are bad_envelope with their path",
     "refusals.every-face": "each refused vector gets its code at every face",
@@ -95,6 +96,7 @@ REQUIREMENTS: dict[str, str] = {
     "streams.sigterm": "at SIGTERM what was accepted is finished, sockets close with 1012, and it exits in time",
     # Tools
     "tools.all": "every tool of the wire is there",
+    "tools.results": "each tool's result has the members of the table",
     "tools.read-conv": "read_conv gives a transcript in pages that verify offline",
     "tools.list-convs": "list_convs gives a key's conversations, newest first, by state and page",
     "tools.receipt": "a receipt is the wire's signature over what it accepted, and when",
@@ -105,5 +107,6 @@ REQUIREMENTS: dict[str, str] = {
     "tools.parties-mode": "with transcripts = parties a conversation looks missing to all but its parties",
     "tools.bind-refused": "a bind that is not loopback needs TLS or a named proxy, and a chosen transcript mode",
     # Keys
+    "keys.any-open-key": "body.wire and statements may name any key of the wire without `until`",
     "keys.wire-key": "the wire's key is made once, mode 0600; beside rows a missing one is not made anew",
 }

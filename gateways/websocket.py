@@ -5,10 +5,12 @@ are wrappers.py's.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import trio
 from quart import Quart, Response, websocket
+from quart.wrappers import base
 
 from broker.app import Broker, Caller
 from broker.clock import Clock
@@ -23,6 +25,9 @@ AFTER_S: Final = 0.2
 """Seconds in which we still take what the peer sent just before it closed: the library holds ten frames back."""
 ORPHAN_S: Final = 2.0
 """Seconds for requests of a peer that has closed: END and close in one breath is usual."""
+
+LEFT: Final[type[Exception]] = getattr(base, "ClientDisconnectedError", trio.BrokenResourceError)
+"""How Quart from 0.23 (Python 3.13) says that the peer has closed, once its frames were taken. Older ones cancel."""
 
 
 def register(
@@ -65,8 +70,9 @@ async def _serve(broker: Broker, caller: Caller, shutdown: trio.Event, clock: Cl
                 session.greet()
                 nursery.start_soon(_write, outbox, work)
                 nursery.start_soon(_leave, session, outbox, shutdown)
-                with reading:
+                with reading, suppress(LEFT):
                     await _read(session)
+                work.deadline = min(work.deadline, trio.current_time() + ORPHAN_S)
                 session.leave()
                 await session.drain()
                 work.cancel()
@@ -83,21 +89,26 @@ async def _bound(work: trio.CancelScope, reading: trio.CancelScope) -> None:
 
 
 async def _read(session: Session) -> None:
-    """Hand in one message after the other. Ends by cancellation alone."""
+    """Hand in one message after the other. Ends by cancellation, or by LEFT."""
     while True:
         data: str | bytes | None = await websocket.receive()
         await session.receive([data.encode() if isinstance(data, str) else None])
 
 
 async def _write(outbox: Outbox, work: trio.CancelScope) -> None:
-    """The one writer. A peer that does not read is cut by the socket's own deadline (listen.py)."""
+    """The one writer. A peer that does not read is cut by the socket's own deadline (listen.py).
+
+    What is meant for one that has closed is dropped: its requests are still done.
+    """
     while True:
         await outbox.wait_work()
         frames = outbox.take()
-        for frame in frames:
-            await websocket.send(frame.decode())
+        with suppress(LEFT):
+            for frame in frames:
+                await websocket.send(frame.decode())
         if not frames and outbox.closing is not None:
-            await websocket.close(outbox.closing.code, outbox.closing.reason)
+            with suppress(LEFT):
+                await websocket.close(outbox.closing.code, outbox.closing.reason)
             work.cancel()
 
 

@@ -15,7 +15,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """wire.md, Limits."""
 
     envelopes: Annotated[int, Meta(ge=1, le=10_000)] = 30
-    """Envelopes of one conversation in one window; the hard cap of the seed."""
+    """Envelopes of one conversation in one window; a hard cap."""
     window_ms: Annotated[int, Meta(ge=1, le=3_600_000)] = 10_000
     """The window, milliseconds; a token comes back exactly this long after it was spent."""
     conversations: Annotated[int, Meta(ge=1, le=10_000)] = 8

@@ -129,11 +129,15 @@ def connect(path: Path, *, writer: bool = True) -> sqlite3.Connection:
         check_same_thread=False,
         cached_statements=64,
     )
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-    db.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
-    db.execute("PRAGMA cache_size = -32768")
-    if not writer:
-        db.execute("PRAGMA query_only = ON")
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        db.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        db.execute("PRAGMA cache_size = -32768")
+        if not writer:
+            db.execute("PRAGMA query_only = ON")
+    except BaseException:
+        db.close()
+        raise
     return db

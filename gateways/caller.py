@@ -11,7 +11,7 @@ import base64
 import binascii
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
@@ -42,6 +42,10 @@ class Admitting(Protocol):
     ) -> Caller | Refusal: ...
 
 
+Bearing = Callable[[Caller, str], Awaitable[Caller | Refusal]]
+"""Judges the token that a caller shows, and gives the caller that it makes."""
+
+
 def read_proxies(texts: Sequence[str]) -> tuple[Network, ...]:
     """The proxies of the setting `behind_proxy`: addresses or networks; else ValueError."""
     return tuple(ipaddress.ip_network(text) for text in texts)
@@ -61,12 +65,18 @@ def connect(scope: Scope, proxies: Sequence[Network] = ()) -> Caller:
 
 
 async def identify(
-    broker: Admitting, scope: Scope, proxies: Sequence[Network] = (), *, query: bool = False
+    broker: Admitting,
+    scope: Scope,
+    proxies: Sequence[Network] = (),
+    *,
+    query: bool = False,
+    bearer: Bearing | None = None,
 ) -> Caller | Refusal:
     """The caller with what it proves: `Authorization: Turret <base64url of the statement>.<sig>`.
 
     With `query` (EventSource can't send headers) `?auth=` carries the same where the header is absent. No
-    proof at all is no refusal. Bearer and other schemes: unauthenticated; a malformed proof: bad_statement.
+    proof at all is no refusal. `bearer` judges `Authorization: Bearer <token>`; without it that is unauthenticated,
+    as other schemes are. A malformed proof: bad_statement.
     """
     caller = connect(scope, proxies)
     given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
@@ -74,6 +84,8 @@ async def identify(
         return refuse("bad_request", "more than one Authorization header")
     if given:
         scheme, _, proof = given[0].decode("latin-1").strip().partition(" ")
+        if scheme.lower() == "bearer" and bearer is not None:
+            return await bearer(caller, proof.strip())
         if scheme.lower() != "turret":
             return refuse("unauthenticated", "this broker takes `Authorization: Turret <statement>.<sig>`")
     elif query and (found := _query_auth(scope)) is not None:

@@ -49,6 +49,13 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where clients find the dealing port, wss://host[:port]; unset: the address to which it is bound."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of web pages that may call, beside the broker's own."""
+    issuer: str | None = None
+    """The authorization server whose tokens are taken, https://…; unset: none are taken, and the faces that need one
+    are not there."""
+    issuer_client: str | None = None
+    """The client id as which the broker asks the issuer about tokens (RFC 7662)."""
+    issuer_secret_file: str | None = None
+    """The file with that client's secret."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +138,7 @@ def check_urls(serve: ServeOptions) -> None:
             parts is None or parts.scheme not in schemes or parts.query or parts.fragment
         ):
             raise ConfigError(f"serve.{name}: {url!r} is no {schemes[0]}://host[:port]")
+    check_issuer(serve)
     for origin in serve.allowed_origins:
         parts = _split_url(origin)
         if (
@@ -139,6 +147,22 @@ def check_urls(serve: ServeOptions) -> None:
             or parts.scheme not in ("https", "http")
         ):
             raise ConfigError(f"serve.allowed_origins: {origin!r} is no origin, such as https://desk.example")
+
+
+def check_issuer(serve: ServeOptions) -> None:
+    """An issuer comes with what it needs; tokens and secrets travel in TLS or stay here. Raises ConfigError."""
+    given = (serve.issuer, serve.issuer_client, serve.issuer_secret_file)
+    if not any(given):
+        return
+    if not all(given):
+        raise ConfigError("serve.issuer, serve.issuer_client and serve.issuer_secret_file go together")
+    parts = _split_url(serve.issuer or "")
+    if parts is None or parts.scheme not in ("https", "http") or parts.query or parts.fragment:
+        raise ConfigError(f"serve.issuer: {serve.issuer!r} is no https://host[:port][/path]")
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ConfigError("serve.issuer must be https:// where it is not on this machine")
+    if serve.public_url is None and not is_loopback(split_bind(serve.bind)[0]):
+        raise ConfigError("serve.issuer needs --public-url: tokens are made for the URL that clients use")
 
 
 def _split_url(url: str) -> SplitResult | None:

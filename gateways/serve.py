@@ -26,12 +26,15 @@ from broker.store.sqlite import SqliteStore
 from broker.wire.refusals import refuse
 from gateways import websocket
 from gateways.caller import read_proxies
-from gateways.configure import ConfigError, Configuration, load, split_bind
+from gateways.configure import ConfigError, Configuration, ServeOptions, is_loopback, load, split_bind
 from gateways.dealing import serve_dealing
 from gateways.http import serve_http, tls_context
 from gateways.listen import Network
 from gateways.mcp.endpoint import McpApp, mcp_app
+from gateways.mcp.protected import Protected
 from gateways.metrics import Metrics, measured
+from gateways.oauth.metadata import Resources, origins_of
+from gateways.oauth.tokens import Tokens, open_tokens
 from gateways.web import web_app
 from gateways.wirekeys import WireKeyError, open_keyring
 from gateways.wrappers import Origins
@@ -84,8 +87,11 @@ async def serve(configuration: Configuration, *, announce: Callable[[Ready], Non
     async with open_store(Path(options.data)) as store:
         try:
             keyring = await open_keyring(Path(options.data), store, clock.now_ms())
-            async with open_broker(configuration.settings, store, clock, keyring) as broker:
-                await _serve_doors(configuration, broker, clock, proxies, tls, announce)
+            async with (
+                open_issuer(options, clock) as tokens,
+                open_broker(configuration.settings, store, clock, keyring) as broker,
+            ):
+                await _serve_doors(configuration, broker, clock, proxies, tls, tokens, announce)
         except* Unavailable as errors:  # a damaged page that the opening did not come upon
             raise ServeError(f"{options.data}: {_leaves(errors)[0]}") from None
 
@@ -108,12 +114,44 @@ async def open_store(directory: Path) -> AsyncIterator[SqliteStore]:
             await store.aclose()
 
 
+@asynccontextmanager
+async def open_issuer(options: ServeOptions, clock: Clock) -> AsyncIterator[Tokens | None]:
+    """The judge of tokens, where an issuer is set; it is asked when the first token comes. Raises ServeError."""
+    if options.issuer is None or options.issuer_client is None or options.issuer_secret_file is None:
+        yield None
+        return
+    secret = _read_secret(options.issuer_secret_file)
+    async with open_tokens(options.issuer, options.issuer_client, secret, clock) as tokens:
+        yield tokens
+
+
+def _read_secret(file: str) -> str:
+    try:
+        secret = Path(file).read_text("utf-8").strip()
+    except OSError as error:
+        raise ServeError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ServeError(f"{file}: a secret is text in UTF-8") from None
+    if not secret:
+        raise ServeError(f"{file}: there is no secret in it")
+    return secret
+
+
+def _resources(options: ServeOptions, http: str) -> Resources | None:
+    """The faces as protected resources, at the URL where clients find us."""
+    if options.issuer is None:
+        return None
+    local = options.public_url is None and is_loopback(split_bind(options.bind)[0])
+    return Resources(issuer=options.issuer, origins=origins_of(http, loopback=local))
+
+
 async def _serve_doors(
     configuration: Configuration,
     broker: Broker,
     clock: Clock,
     proxies: tuple[Network, ...],
     tls: ssl.SSLContext | None,
+    tokens: Tokens | None,
     announce: Callable[[Ready], None],
 ) -> None:
     options, settings = configuration.serve, configuration.settings
@@ -125,7 +163,9 @@ async def _serve_doors(
     metrics = Metrics(broker)
     counted = measured(broker, metrics)
     shutdown = trio.Event()
-    mcp = mcp_app(counted, proxies=proxies)
+    resources = _resources(options, http)
+    protected = Protected(resources, tokens) if resources is not None and tokens is not None else None
+    mcp = mcp_app(counted, proxies=proxies, protected=protected)
     app = web_app(
         counted,
         metrics,
@@ -133,6 +173,7 @@ async def _serve_doors(
         routes=[partial(websocket.register, broker=counted, shutdown=shutdown, proxies=proxies, clock=clock)],
         origins=Origins(public_url=options.public_url, allowed=options.allowed_origins),
         proxies=proxies,
+        resources=resources,
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(metrics.sample_lag)

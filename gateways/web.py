@@ -16,6 +16,7 @@ from broker.app import Broker
 from broker.wire.refusals import refuse
 from gateways import metrics, plain, render, sse, wellknown
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
+from gateways.oauth.metadata import Resources
 from gateways.wrappers import Origins, check_origin, contain, limit_body, time_body
 
 MCP: Final = "/mcp"
@@ -30,12 +31,15 @@ def web_app(
     origins: Origins = Origins(),  # noqa: B008  # frozen
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
     proxies: Sequence[Network] = (),
+    resources: Resources | None = None,
 ) -> App:
     """The application for `serve_http`. `routes` add more to the Quart application (the WebSocket door);
-    `mcp_app` gets every path of /mcp and reads its bodies itself."""
+    `mcp_app` gets every path of /mcp and reads its bodies itself. `resources`: the documents for who needs a token."""
     quart = quart_app()
     plain.register(quart, broker, proxies=proxies)
     wellknown.register(quart, broker, origins.public_url)
+    if resources is not None:
+        wellknown.register_resources(quart, resources)
     metrics.register(quart, figures)
     for add in routes:
         add(quart)

@@ -1,14 +1,23 @@
-"""What is read without a tool: the wire's document, health, readiness, the OpenAPI document."""
+"""What is read without a tool: the wire's document, health, readiness, the OpenAPI document, and the faces' documents
+for clients that need a token (RFC 9728)."""
 
 from typing import Any, Final
 
 import msgspec
-from quart import Quart, Response
+from quart import Quart, Response, request
 
 from broker.app import Broker
-from gateways import openapi
+from broker.wire.refusals import refuse
+from gateways import openapi, render
+from gateways.oauth.metadata import WELL_KNOWN, Resources
 
 JSON: Final = "application/json; charset=utf-8"
+SHARED: Final = {
+    "access-control-allow-origin": "*",
+    "access-control-allow-methods": "GET, OPTIONS",
+    "access-control-allow-headers": "*",
+    "access-control-max-age": "600",
+}
 
 
 def register(app: Quart, broker: Broker, public_url: str | None = None) -> None:
@@ -36,6 +45,24 @@ def register(app: Quart, broker: Broker, public_url: str | None = None) -> None:
     @app.get("/openapi.json")
     async def described_api() -> Response:
         return _response(described, 200)
+
+
+def register_resources(app: Quart, resources: Resources) -> None:
+    """Add the documents of the faces as protected resources, for any web page too: they hold no secret."""
+
+    @app.route(WELL_KNOWN, methods=["GET", "OPTIONS"])
+    @app.route(f"{WELL_KNOWN}/<path:place>", methods=["GET", "OPTIONS"])
+    async def resource(place: str = "") -> Response:
+        document = resources.document(request.path, request.headers.get("host"))
+        if request.method == "OPTIONS":
+            response = Response(b"", 204)
+        elif document is None:
+            status, _, body = render.http(refuse("not_found", "there is no such resource"))
+            response = _response(body, status)
+        else:
+            response = _json(document)
+        response.headers.update(SHARED)
+        return response
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -21,6 +21,9 @@ LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 """Paths that any Host may ask: load balancers use the bare address, and these tell nothing."""
 
+SHARED: Final = "/.well-known/oauth-protected-resource"
+"""Begins the paths of documents that pages of every origin may read; their door says so itself."""
+
 ALLOW_HEADERS: Final = (
     "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, "
     "Mcp-Name, Mcp-Param-Topic"
@@ -173,7 +176,7 @@ def check_origin(app: App, origins: Origins, bounds: Bounds) -> App:
                 scope, receive, send, _barred(421, "this broker does not answer for that Host"), bounds
             )
             return
-        if not given:
+        if not given or (scope["type"] == "http" and scope["path"].startswith(SHARED)):
             await app(scope, receive, send)
             return
         site = _site(given[0]) if len(given) == 1 else None

@@ -36,7 +36,14 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds at which the capability ends."""
     authenticated: bool = False
     """The connection answered its challenge (not merely showed a read capability)."""
+    principal: str | None = None
+    """For whom its token speaks: issuer, client and subject as one text."""
     operator: bool = False
+
+    @property
+    def identity(self) -> str | None:
+        """Whose its sessions are: who its token speaks for, else the key that it proved."""
+        return self.principal or self.pk
 
     @property
     def exempt(self) -> bool:

@@ -115,7 +115,7 @@ async def _one_round(seal: Seal, ask: Ask, method: str, params: Params, work: Wo
     if outcome.questions:
         result["inputRequests"] = dict(outcome.questions)
     if outcome.state is not None or not outcome.questions:  # one of the two must be there
-        owner, request = ask.caller.pk or "", _digest(method, params)
+        owner, request = ask.caller.identity or "", _digest(method, params)
         result["requestState"] = seal.close(outcome.state or "", owner, request)
     return result
 
@@ -129,7 +129,7 @@ def _answered(seal: Seal, ask: Ask, method: str, params: Params) -> Ask | Fault:
     if "requestState" in params:
         text = _value(params["requestState"])
         if isinstance(text, str):
-            state = seal.open(text, ask.caller.pk or "", _digest(method, params))
+            state = seal.open(text, ask.caller.identity or "", _digest(method, params))
         if state is None:
             return Fault(
                 jsonrpc.INVALID_PARAMS,

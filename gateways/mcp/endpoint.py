@@ -1,6 +1,7 @@
 """POST, GET and DELETE on /mcp and its faces: the rungs that both eras share, and the session's own verbs.
 
-1. Order: path, verb, Accept, Content-Type, size, JSON, who asks (401), then the era's rungs (eras.py).
+1. Order: path, verb, Accept, Content-Type, size, JSON, who asks (401), then the era's rungs (eras.py). A face that
+   is entered with a token alone asks for it before all of these but the path.
 2. Every error is JSON-RPC, with the request's id where it could be read; its status is decided before a byte.
 3. An exchange owns its answer: no answer is ever looked up by an id that a client chose.
 
@@ -14,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import trio
 
-from broker.app import Broker
+from broker.app import Broker, Caller
 from broker.wire.refusals import Refusal
 from gateways import caller as callers
 from gateways import jsonrpc
@@ -25,10 +26,12 @@ from gateways.mcp.eras import Eras, Request, failed, names_modern, refused, wron
 from gateways.mcp.exchange import Answer, Http, Reply
 from gateways.mcp.faces import surfaces
 from gateways.mcp.headers import Headers
+from gateways.mcp.protected import Protected
 from gateways.mcp.revisions import LEGACY, MODERN, Fault
 from gateways.mcp.sealed import Seal
 from gateways.mcp.sessions import Session, Sessions
 from gateways.mcp.surface import Surface
+from gateways.oauth.metadata import GUARDED
 
 ROOT: Final = "/mcp"
 DISCARD_S: Final = 2.0
@@ -44,13 +47,16 @@ def mcp_app(
     faces: Mapping[str, Surface] | None = None,
     sessions: Sessions | None = None,
     keep_alive_s: float = exchange.KEEP_ALIVE_S,
+    protected: Protected | None = None,
 ) -> "McpApp":
     """The ASGI callable for /mcp and /mcp/<face>, with and without a trailing slash.
 
-    `faces` (by name; "" is /mcp itself) stands in for those of the broker's registry: for tests.
+    `faces` (by name; "" is /mcp itself) stands in for those of the broker's registry: for tests. Without `protected`
+    no token is taken, and the faces that need one are not there.
     """
-    offered = faces if faces is not None else surfaces(broker)
-    return McpApp(broker, offered, proxies, sessions or Sessions(), keep_alive_s)
+    standing = GUARDED if protected is not None else ()
+    offered = faces if faces is not None else surfaces(broker, standing)
+    return McpApp(broker, offered, proxies, sessions or Sessions(), keep_alive_s, protected)
 
 
 class McpApp:
@@ -63,6 +69,7 @@ class McpApp:
         proxies: Sequence[callers.Network],
         sessions: Sessions,
         keep_alive_s: float,
+        protected: Protected | None,
     ) -> None:
         self._broker = broker
         seal = Seal()
@@ -71,6 +78,7 @@ class McpApp:
             name: Dispatch(surface, seal, portable_names=True) for name, surface in faces.items()
         }
         self._proxies = proxies
+        self._protected = protected
         self._keep_alive_s = keep_alive_s
         self._ending = trio.Event()
         self._eras = Eras(sessions, keep_alive_s, self._ending)
@@ -88,12 +96,15 @@ class McpApp:
         http = Http(scope=scope, head=head, accept=accept, receive=receive, reply=Reply(send, accept))
         dispatch = self._face(scope["path"], scope.get("query_string", b""))
         verb = scope["method"]
+        known = await self._enter(http) if dispatch is not None else None
         if dispatch is None:
             answer: Answer | None = failed(404, f"nothing is served here; MCP is at {ROOT}")
+        elif isinstance(known, Answer):
+            answer = known
         elif verb == "POST":
-            answer = await self._post(dispatch, http)
+            answer = await self._post(dispatch, http, known)
         elif verb in ("GET", "DELETE") and not names_modern(head):
-            answer = await self._session_verb(dispatch, http)
+            answer = await self._session_verb(dispatch, http, known)
         else:
             allow = b"POST" if names_modern(head) else b"POST, GET, DELETE"
             answer = failed(405, "send a JSON-RPC message by POST", extra=[(b"allow", allow)])
@@ -109,7 +120,27 @@ class McpApp:
         name = path.removeprefix(f"{ROOT}/")
         return faces.get(name) if name and name != path else None
 
-    async def _post(self, dispatch: Dispatch, http: Http) -> Answer | None:
+    async def _enter(self, http: Http) -> Caller | Answer | None:
+        """Who enters a guarded face, or the 401; None on the open faces, which ask later."""
+        if self._protected is None or not self._protected.guards(http.scope["path"]):
+            return None
+        caller = await self._identify(http)
+        if isinstance(caller, Caller):
+            return caller
+        if http.scope["method"] == "POST":
+            await drain(http.receive, DISCARD_S)
+        return self._refused(http, None, caller)
+
+    async def _identify(self, http: Http) -> Caller | Refusal:
+        if self._protected is not None:
+            return await self._protected.identify(self._broker, http, self._proxies)
+        return await callers.identify(self._broker, http.scope, self._proxies)
+
+    def _refused(self, http: Http, id: jsonrpc.Id | None, refusal: Refusal) -> Answer:
+        answer = refused(id, refusal)
+        return answer if self._protected is None else self._protected.challenge(http, refusal, answer)
+
+    async def _post(self, dispatch: Dispatch, http: Http, known: Caller | None) -> Answer | None:
         """The shared rungs. None: the exchange was ended already, or its client has left."""
         if not (http.accept.json or http.accept.stream):
             return failed(406, "accept application/json or text/event-stream")
@@ -128,9 +159,9 @@ class McpApp:
         message = jsonrpc.read(body)
         if isinstance(message, jsonrpc.Malformed):
             return Answer(400, message.reply())
-        caller = await callers.identify(self._broker, http.scope, self._proxies)
+        caller = known or await self._identify(http)
         if isinstance(caller, Refusal):
-            return refused(message.id, caller)
+            return self._refused(http, message.id, caller)
         if isinstance(message, jsonrpc.Response):
             return self._eras.client_response(http.head, caller, message)
         params = read_params(message.params)
@@ -143,14 +174,14 @@ class McpApp:
         )
         return await self._eras.answer(request)
 
-    async def _session_verb(self, dispatch: Dispatch, http: Http) -> Answer | None:
+    async def _session_verb(self, dispatch: Dispatch, http: Http, known: Caller | None) -> Answer | None:
         """GET opens the session's stream (the newest wins); DELETE ends the session."""
         reads = http.scope["method"] == "GET"
         if reads and not http.accept.stream:
             return failed(406, "accept text/event-stream")
-        caller = await callers.identify(self._broker, http.scope, self._proxies)
+        caller = known or await self._identify(http)
         if isinstance(caller, Refusal):
-            return refused(None, caller)
+            return self._refused(http, None, caller)
         session = self._eras.session(http.head, caller, None)
         if isinstance(session, Answer):
             return session

@@ -110,8 +110,8 @@ class Eras:
         if isinstance(outcome, Fault):
             return wrong(id, outcome, LEGACY[0])
         session = self._sessions.open(
-            caller.pk or caller.address,
-            caller.pk,
+            caller.identity or caller.address,
+            caller.identity,
             outcome["protocolVersion"],
             request.dispatch.client_capabilities(request.params),
         )
@@ -124,7 +124,7 @@ class Eras:
         name = head.get(headers.SESSION)
         if name is None or head.doubled(headers.SESSION):
             return failed(400, "one Mcp-Session-Id header is needed: initialize gives it", id)
-        session = self._sessions.find(name, caller.pk)
+        session = self._sessions.find(name, caller.identity)
         if session is None:
             return Answer(404, jsonrpc.error(id, SESSION_UNKNOWN, "no such session: initialize again"))
         return session

@@ -3,6 +3,7 @@
 So an agent's context is not filled with tools that it does not need. Calls are the same on all of them.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from broker.app import Broker
@@ -23,9 +24,9 @@ OPERATOR: Final = "operator"
 """The operators' tools have a port of their own: on the public one they do not exist."""
 
 
-def surfaces(broker: Broker) -> dict[str, Surface]:
-    """By face; "" is the endpoint itself. A face without tools is not there; the operators' never is."""
-    faces = sorted({tool.face for tool in broker.tools.values()} - {OPERATOR})
+def surfaces(broker: Broker, standing: Iterable[str] = ()) -> dict[str, Surface]:
+    """By face; "" is the endpoint itself. The operators' is never there, another without tools if it is `standing`."""
+    faces = sorted({*(tool.face for tool in broker.tools.values()), *standing} - {OPERATOR})
     found = {"": surface(broker, None)}
     found.update({face: surface(broker, face) for face in faces})
     return found

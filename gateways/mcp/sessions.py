@@ -63,7 +63,7 @@ class Asking:
 
 
 class Session:
-    """One handshake. `principal` is the key that the caller proved, or None."""
+    """One handshake. `principal` is the caller's identity: its token's principal, the key that it proved, or None."""
 
     def __init__(self, id: str, principal: str | None, revision: str, capabilities: dict[str, Any]) -> None:
         self.id: Final = id

@@ -131,6 +131,23 @@ async def test_other_schemes_are_unauthenticated(header: str) -> None:
     assert (found.code, broker.admitted) == ("unauthenticated", [])
 
 
+@pytest.mark.requirement("oauth.open-faces")
+@pytest.mark.parametrize("header", ["Bearer t.o-k~e+n/=", "bearer   t.o-k~e+n/= ", "BEARER t.o-k~e+n/="])
+async def test_a_token_goes_to_its_judge_where_the_door_has_one(header: str) -> None:
+    judged: list[tuple[Caller, str]] = []
+
+    async def judge(caller: Caller, token: str) -> Caller | Refusal:
+        judged.append((caller, token))
+        return refuse("unauthenticated", "no")
+
+    broker = FakeBroker()
+    found = await identify(broker, scope(authorization=header), bearer=judge)
+    assert isinstance(found, Refusal)
+    assert (judged, broker.admitted) == ([(Caller(), "t.o-k~e+n/=")], [])
+    assert isinstance(await identify(broker, scope(authorization=f"Turret {proof()}"), bearer=judge), Caller)
+    assert len(judged) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "abc", ".", "abc.", ".abc", "a b.c", "ab$d.c", "abcde.c", "é.c", "ab=d.c", "YQ.\u00b2", "a+b/.c"],

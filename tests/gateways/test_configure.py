@@ -120,6 +120,43 @@ def test_a_protected_bind_is_taken(options: dict[str, Any]) -> None:
     check(Configuration(serve=ServeOptions(**options), transcripts_chosen=True))
 
 
+ISSUER = {"issuer": "https://id.example/realm", "issuer_client": "turret", "issuer_secret_file": "f"}
+
+
+@pytest.mark.requirement("oauth.settings")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"issuer": "https://id.example"}, "go together"),
+        ({"issuer_client": "turret"}, "go together"),
+        ({**ISSUER, "issuer_secret_file": None}, "go together"),
+        ({**ISSUER, "issuer": "id.example"}, "is no https://host"),
+        ({**ISSUER, "issuer": "ftp://id.example"}, "is no https://host"),
+        ({**ISSUER, "issuer": "https://id.example?x=1"}, "is no https://host"),
+        ({**ISSUER, "issuer": "https://user@id.example"}, "is no https://host"),
+        ({**ISSUER, "issuer": "http://id.example"}, "must be https://"),
+        ({**ISSUER, "bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k"}, "--public-url"),
+    ],
+)
+def test_an_issuer_comes_with_all_that_it_needs(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check(Configuration(serve=ServeOptions(**options), transcripts_chosen=True))
+    assert words in str(caught.value)
+
+
+@pytest.mark.requirement("oauth.settings")
+@pytest.mark.parametrize(
+    "options",
+    [
+        ISSUER,
+        {**ISSUER, "issuer": "http://127.0.0.1:9000"},
+        {**ISSUER, "bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k", "public_url": "https://a.example"},
+    ],
+)
+def test_an_issuer_with_all_that_it_needs_is_taken(options: dict[str, Any]) -> None:
+    check(Configuration(serve=ServeOptions(**options), transcripts_chosen=True))
+
+
 @pytest.mark.parametrize(
     ("host", "expect"),
     [

@@ -12,9 +12,13 @@ import pytest
 import trio
 import trio_websocket
 
+from broker.clock import SystemClock
 from broker.store.port import Put, Unit
 from broker.store.sqlite import SqliteStore
+from gateways.configure import ServeOptions
+from gateways.serve import ServeError, open_issuer
 from gateways.wirekeys import open_keyring
+from tests.support.issuer import CLIENT, SECRET, issuing
 from tests.support.network import refused_port
 from tests.support.process import served
 
@@ -51,6 +55,45 @@ async def test_all_doors_of_a_served_broker_answer(tmp_path: Path) -> None:
             names = [tool["name"] for tool in listed["result"]["tools"]]
             assert "send_call" in names
             assert "suspend_desk" not in names
+
+
+@pytest.mark.requirement("oauth.settings", "oauth.guarded-faces")
+async def test_a_served_broker_with_an_issuer_asks_it_about_tokens(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text(f"{SECRET}\n")
+    async with issuing() as issuer:
+        environment = {
+            "TURRET_ISSUER": issuer.url,
+            "TURRET_ISSUER_CLIENT": CLIENT,
+            "TURRET_ISSUER_SECRET_FILE": str(secret),
+        }
+        async with (
+            served(tmp_path / "data", environment=environment) as broker,
+            httpx.AsyncClient(base_url=broker.http) as http,
+        ):
+            tools = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+            where = f"{broker.http}/.well-known/oauth-protected-resource/mcp/arena"
+            refused = await http.post("/mcp/arena", json=tools)
+            assert refused.status_code == 401
+            assert f'resource_metadata="{where}"' in refused.headers["www-authenticate"]
+            assert (await http.get(where)).json()["resource"] == f"{broker.http}/mcp/arena"
+            issuer.give("t", f"{broker.http}/mcp", scope="arena")
+            listed = await http.post("/mcp/arena", json=tools, headers={"authorization": "Bearer t"})
+            assert listed.json()["result"]["tools"] == []
+            assert await broker.stop() == 0
+
+
+@pytest.mark.requirement("oauth.settings")
+@pytest.mark.parametrize("content", [None, b" \n", b"\xff"])
+async def test_a_secret_that_can_not_be_read_is_one_line(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "secret").write_bytes(content)
+    options = ServeOptions(
+        issuer="https://id.example", issuer_client="turret", issuer_secret_file=str(tmp_path / "secret")
+    )
+    with pytest.raises(ServeError, match="secret"):
+        async with open_issuer(options, SystemClock()):
+            pass
 
 
 @pytest.mark.requirement("streams.sigterm")

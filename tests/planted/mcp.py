@@ -143,14 +143,14 @@ MUTANTS = (
     (
         "mcp.caller",
         ENDPOINT,
-        "        if isinstance(caller, Refusal):\n            return refused(message.id, caller)\n",
+        "        if isinstance(caller, Refusal):\n            return self._refused(http, message.id, caller)\n",
         "        if isinstance(caller, Refusal):\n            caller = callers.connect(http.scope)\n",
     ),
     ("mcp.origin", GUARD, "and not _downgraded(site, host, public)", ""),
     (
         "mcp.behind-proxy",
         ENDPOINT,
-        "callers.identify(self._broker, http.scope, self._proxies)\n        if isinstance(caller, Refusal):\n            return refused(message.id",
-        "callers.identify(self._broker, http.scope, ())\n        if isinstance(caller, Refusal):\n            return refused(message.id",
+        "callers.identify(self._broker, http.scope, self._proxies)",
+        "callers.identify(self._broker, http.scope, ())",
     ),
 )

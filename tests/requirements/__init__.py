@@ -30,6 +30,7 @@ SECTIONS = (
     "client",
     "cli",
     "agent",
+    "oauth",
 )
 """What an id may start with."""
 

@@ -1,8 +1,11 @@
-"""Callers: who is exempt from the limits that count by address."""
+"""Callers: who is exempt from the limits that count by address, and whose their sessions are."""
 
 import pytest
 
 from broker.tools.context import Caller
+from broker.wire.ids import Pk
+
+PK = Pk("ab" * 32)
 
 
 @pytest.mark.requirement("limits.guessing-exempt")
@@ -17,3 +20,10 @@ from broker.tools.context import Caller
 )
 def test_loopback_and_authenticated_connections_are_exempt(caller: Caller, exempt: bool) -> None:
     assert caller.exempt is exempt
+
+
+@pytest.mark.requirement("oauth.session")
+def test_a_token_says_whose_the_sessions_are_else_a_key_does() -> None:
+    assert Caller().identity is None
+    assert Caller(pk=PK).identity == PK
+    assert Caller(pk=PK, principal="p").identity == "p"

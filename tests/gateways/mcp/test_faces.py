@@ -16,6 +16,13 @@ async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
     assert "send_call" in found["wire"].tools
 
 
+@pytest.mark.requirement("oauth.guarded-faces")
+async def test_a_face_that_is_to_stand_is_there_without_tools(bench: Bench) -> None:
+    found = surfaces(bench.broker, ("arena", "operator"))
+    assert set(found) == {"", "wire", "arena"}
+    assert not found["arena"].tools
+
+
 def test_a_face_of_another_area_has_no_wire_prompts_or_resources() -> None:
     broker = fake_broker()
     broker.tools["deal"] = FakeTool(name="deal", face="arena")

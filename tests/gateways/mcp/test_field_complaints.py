@@ -1,7 +1,7 @@
 """What users of other MCP servers complained of, one test each, numbered as in our list of them.
 
-Not here, since it can't apply yet: 24 (the document of a protected resource names another URL than the one that was
-typed: there are no tokens, and so no such document, so far).
+Number 24 (the document of a protected resource names another URL than the one that was typed) stands with the
+documents, in test_protected.py.
 """
 
 import json

@@ -1,0 +1,71 @@
+"""The broker as a protected resource: whose token passes where, and what is told."""
+
+TOKENS = "gateways/oauth/tokens.py"
+METADATA = "gateways/oauth/metadata.py"
+PROTECTED = "gateways/mcp/protected.py"
+ENDPOINT = "gateways/mcp/endpoint.py"
+ERAS = "gateways/mcp/eras.py"
+CONFIGURE = "gateways/configure.py"
+
+MUTANTS = (
+    ("oauth.bad-token", TOKENS, 'answer.get("active") is True', 'answer.get("active")'),
+    ("oauth.bad-token", TOKENS, 'answer.get("iss", issuer) == issuer', "True"),
+    ("oauth.bad-token", TOKENS, '"cnf" not in answer', "True"),
+    ("oauth.bad-token", TOKENS, "until > now", "until >= now"),
+    ("oauth.bad-token", TOKENS, "since <= now", "True"),
+    ("oauth.bad-token", TOKENS, "if grant.audiences.isdisjoint(audiences):", "if False:"),
+    ("oauth.scope", TOKENS, "if scopes and grant.scopes.isdisjoint(scopes):", "if False:"),
+    ("oauth.issuer-away", TOKENS, 'if document.get("issuer") != self._issuer:', "if False:"),
+    ("oauth.issuer-away", TOKENS, "if answer.status_code != 200:", "if answer.status_code >= 500:"),
+    ("oauth.issuer-away", TOKENS, "trio.move_on_after(self._patience_s)", "trio.move_on_after(60)"),
+    ("oauth.cache", TOKENS, "if ended or until <= self._clock.monotonic():", "if ended:"),
+    ("oauth.cache", TOKENS, "if ended or until <=", "if until <="),
+    ("oauth.cache", TOKENS, "while len(self._kept) > self._most:", "while False:"),
+    (
+        "oauth.secrecy",
+        TOKENS,
+        'raise NoAnswer(f"it answered {answer.status_code}")',
+        "raise NoAnswer(repr(form))",
+    ),
+    (
+        "oauth.session",
+        TOKENS,
+        "msgspec.json.encode([issuer, client, subject]).decode()",
+        "f'{client},{subject}'",
+    ),
+    (
+        "oauth.session",
+        ERAS,
+        "self._sessions.find(name, caller.identity)",
+        "self._sessions.find(name, caller.pk)",
+    ),
+    ("oauth.audience", METADATA, 'places = {MCP, f"{MCP}/{face}"}', "places = {MCP}"),
+    ("oauth.typed-url", METADATA, "urlsplit(each).netloc == asked", "False"),
+    ("oauth.challenge", METADATA, 'if scopes := scopes_of(face_of(path) or ""):', "if scopes := ():"),
+    ("oauth.bad-token", PROTECTED, 'error = "invalid_token"', "pass"),
+    (
+        "oauth.guarded-faces",
+        PROTECTED,
+        "if face in GUARDED and isinstance(caller, Caller) and caller.principal is None:",
+        "if False:",
+    ),
+    (
+        "oauth.guarded-faces",
+        ENDPOINT,
+        "standing = GUARDED if protected is not None else ()",
+        "standing = GUARDED",
+    ),
+    (
+        "oauth.guarded-faces",
+        ENDPOINT,
+        "known = await self._enter(http) if dispatch is not None else None",
+        "known = None",
+    ),
+    ("oauth.settings", CONFIGURE, "if not all(given):", "if False:"),
+    (
+        "oauth.settings",
+        CONFIGURE,
+        'if parts.scheme == "http" and not is_loopback(parts.hostname or ""):',
+        "if False:",
+    ),
+)

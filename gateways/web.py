@@ -17,6 +17,7 @@ from broker.wire.refusals import refuse
 from gateways import metrics, plain, render, sse, wellknown
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.oauth.metadata import Resources
+from gateways.websocket import LEFT
 from gateways.wrappers import Origins, check_origin, contain, limit_body, time_body
 
 MCP: Final = "/mcp"
@@ -84,6 +85,8 @@ def quart_app() -> QuartTrio:
 
     @app.errorhandler(Exception)
     async def failed(error: Exception) -> Response:
+        if isinstance(error, LEFT):  # nobody is there any more to be told, and nothing went wrong
+            return Response(status=400)
         return plain.answer(*render.http_fault(render.incident(error, "an HTTP route")))
 
     return app

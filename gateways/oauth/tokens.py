@@ -158,7 +158,9 @@ class Tokens:
             endpoint = document.get("introspection_endpoint")
             if document.get("issuer") != self._issuer:
                 raise NoAnswer("its document names another issuer")
-            if not isinstance(endpoint, str) or not endpoint.startswith(f"{urlsplit(self._issuer).scheme}://"):
+            if not isinstance(endpoint, str) or not endpoint.startswith(
+                f"{urlsplit(self._issuer).scheme}://"
+            ):
                 raise NoAnswer("its document names no introspection_endpoint of the same scheme")
             self._endpoint = (self._clock.monotonic() + DOCUMENT_S, endpoint)
             return endpoint

@@ -5,6 +5,8 @@
 3. A WebSocket is closed by the book: the code is sent and our side closed, then the far end has a moment for its
    own.
 4. When the shutdown's time is over every socket is closed, whatever clients do.
+5. A request costs few turns of the loop: a body that is there whole is one message, and one task watches over a
+   connection's idle times.
 """
 
 import logging
@@ -18,9 +20,9 @@ import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
-from hypercorn.events import Closed, RawData
+from hypercorn.events import Closed, RawData, Updated
 from hypercorn.events import Event as ConnectionEvent
-from hypercorn.protocol.events import Body, Data, Event, Request, StreamClosed
+from hypercorn.protocol.events import Body, Data, EndBody, Event, Request, StreamClosed
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol, H11WSConnection
 from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.protocol.ws_stream import ASGIWebsocketState, WSStream
@@ -182,6 +184,10 @@ class _Connection(TCPServer):
         self.dead_s = server.settings.streams.dead_s
         self.inner = server.app
         self.scope = trio.CancelScope()
+        self._idle_until = trio.current_time() + self.bounds.keep_alive_s
+        """Infinite while a request is under way."""
+        self._idle = trio.CancelScope()
+        self._watching = trio.CancelScope()
         tune(stream, self.dead_s)
         self.raw = DeadlineStream(stream, self.bounds.send_s, partial(self.end_within, self.bounds.orphan_s))
         self.tls: trio.SSLStream[DeadlineStream] | None = None
@@ -249,14 +255,30 @@ class _Connection(TCPServer):
                 )
                 protocol.owner = self
                 self.protocol = protocol  # type: ignore[assignment]  # what Hypercorn's wrapper would choose
-                await self.idle_task.restart(group, self._idle_timeout)
+                group.spawn(self._watch_idle)
                 await self._read_data()
-                await self.idle_task.stop()
+                self._watching.cancel()
                 self.end_within(self.bounds.orphan_s)
         except (OSError, trio.BrokenResourceError):
             pass
         finally:
             await self._close()
+
+    async def _watch_idle(self) -> None:
+        """Close the connection when it was idle too long, or is idle at the shutdown.
+
+        One that has a request under way at the shutdown is closed by the protocol, after its answer.
+        """
+        with self._watching:
+            while True:
+                with trio.CancelScope(deadline=self._idle_until) as self._idle:
+                    await self.context.terminated.wait()
+                if self._idle_until <= trio.current_time() or not self._idle.cancelled_caught:
+                    break  # else a request came in the very moment in which the time was over
+            if self._idle_until == float("inf"):
+                return
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + self.bounds.linger_s):
+                await self._initiate_server_close()
 
     async def protocol_send(self, event: ConnectionEvent) -> None:
         """As Hypercorn's; but what follows an answer (closing, waiting for the next request) is always done.
@@ -266,6 +288,10 @@ class _Connection(TCPServer):
         if isinstance(event, RawData):
             if event.data:  # the end of an answer with a length has no bytes
                 await super().protocol_send(event)
+            return
+        if isinstance(event, Updated):
+            until = trio.current_time() + self.bounds.keep_alive_s if event.idle else float("inf")
+            self._idle_until = self._idle.deadline = until
             return
         if isinstance(event, Closed):
             self.end_within(self.bounds.orphan_s)
@@ -278,6 +304,12 @@ class _Protocol(H11Protocol):
 
     owner: _Connection
 
+    async def handle(self, event: ConnectionEvent) -> None:
+        """As Hypercorn's; what has come of a body without its end goes on to the application."""
+        await super().handle(event)
+        if isinstance(self.stream, _Exchange):
+            await self.stream.pass_on()
+
     async def _check_protocol(self, event: h11.Request) -> None:
         """An offer of h2c is ignored, as RFC 9110, 7.8 allows."""
 
@@ -287,8 +319,8 @@ class _Protocol(H11Protocol):
             await self.send(Closed())
             return
         headers = list(request.headers)
-        kind: type[HTTPStream | WSStream] = HTTPStream
-        if _wants_websocket(request):
+        kind: type[HTTPStream | WSStream] = _Exchange
+        if _wants_websocket(request.method, headers):
             # permessage-deflate is never agreed on: 64 KiB of it unpack to 64 MiB.
             headers = [each for each in headers if each[0] != b"sec-websocket-extensions"]
             kind = _WebSocket
@@ -320,12 +352,33 @@ class _Protocol(H11Protocol):
         self.keep_alive_requests += 1
 
 
-def _wants_websocket(request: h11.Request) -> bool:
-    given = {name: value.decode("latin-1").lower() for name, value in request.headers}
+def _wants_websocket(method: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+    if method != b"GET":
+        return False
+    given = {name: value.decode("latin-1").lower() for name, value in headers}
     tokens = [each.strip() for each in given.get(b"connection", "").split(",")]
-    return (
-        "upgrade" in tokens and given.get(b"upgrade", "").strip() == "websocket" and request.method == b"GET"
-    )
+    return "upgrade" in tokens and given.get(b"upgrade", "").strip() == "websocket"
+
+
+class _Exchange(HTTPStream):
+    """A request and its answer; a body that came whole reaches the application as one message."""
+
+    _piece: bytes | None = None
+
+    async def handle(self, event: Event) -> None:
+        if isinstance(event, Body) and not self.closed:
+            await self.pass_on()
+            self._piece = bytes(event.data)
+        elif isinstance(event, EndBody) and self._piece is not None and not self.closed:
+            await self.pass_on(more=False)
+        else:
+            await super().handle(event)
+
+    async def pass_on(self, *, more: bool = True) -> None:
+        """Hand over the piece that waits for what comes after it."""
+        piece, self._piece = self._piece, None
+        if piece is not None and not self.closed and self.app_put is not None:
+            await self.app_put({"type": "http.request", "body": piece, "more_body": more})
 
 
 class _WebSocket(WSStream):

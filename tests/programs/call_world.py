@@ -26,7 +26,8 @@ SETTINGS = tuned(limits={"envelopes": LIMIT})
 MOST_CALLS = 6
 """So that nobody is evicted; the desk program does that."""
 
-Fault = Literal["prev_sig", "ahead", "behind", "skew", "sig", "to", "wire", "desk", "taken"]
+Fault = Literal["prev_sig", "ahead", "behind", "skew", "edge", "sig", "to", "wire", "desk", "taken"]
+"""`edge` is none: a ts that is just good enough. `taken`: an ended call's conv, or else the last one's."""
 
 
 class Dial(msgspec.Struct, frozen=True):
@@ -148,7 +149,7 @@ class World:
         await self._catch_up()
         match step:
             case Dial():
-                if len(self.calls) < MOST_CALLS:
+                if len(self.calls) < MOST_CALLS or step.fault == "taken":
                     await self.ask(self._call(step), step.way)
             case Send():
                 if self.calls:
@@ -170,7 +171,9 @@ class World:
         self._serial += 1
         conv = f"{self._serial:016x}"
         if fault == "taken" and self.calls:
-            conv = self.calls[-1].conv
+            taken = next((call for call in self.calls if call.ended), self.calls[-1])
+            conv = taken.conv
+            caller, called = (taken.called, taken.caller) if step.swap else (taken.caller, taken.called)
         body = {
             "code_from": caller.code,
             "code_to": "ZULU" if fault == "desk" else called.code,
@@ -218,7 +221,7 @@ class World:
         return Request(params, sender, fault != "sig")
 
     def _ts(self, fault: Fault | None) -> int:
-        return self.bench.ts + (301 if fault == "skew" else 0)
+        return self.bench.ts + (301 if fault == "skew" else 300 if fault == "edge" else 0)
 
     # ── asking, and what must be answered ──
 

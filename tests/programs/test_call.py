@@ -13,8 +13,10 @@ from tests.programs.call_world import Again, Dial, Land, Restart, Send, Step, Wa
 from tests.programs.flaky import WAYS
 
 ways = st.sampled_from([*[None] * 5, *WAYS])
-call_faults = st.sampled_from([*[None] * 12, "prev_sig", "skew", "sig", "wire", "desk", "taken", "taken"])
-env_faults = st.sampled_from([*[None] * 12, "prev_sig", "ahead", "behind", "skew", "sig", "to"])
+call_faults = st.sampled_from(
+    [*[None] * 12, "prev_sig", "skew", "edge", "sig", "wire", "desk", "taken", "taken"]
+)
+env_faults = st.sampled_from([*[None] * 12, "prev_sig", "ahead", "behind", "skew", "edge", "sig", "to"])
 types = st.sampled_from([*[None] * 6, "CHAT", "END", "CALL", "PICKUP"])
 who = st.sampled_from([*["turn"] * 6, "other", "other", "stranger"])
 indexes = st.integers(0, 3)
@@ -38,8 +40,11 @@ doubt = st.builds(  # a commit that lands after others have looked, or too late
     st.lists(steps, max_size=2),
     st.builds(Again, st.integers(0, 2)) | st.builds(Send, indexes),
 )
+reused = st.builds(lambda call, swap: [Send(call, "END"), Dial(swap, "taken")], indexes, st.booleans())
 opening = st.sampled_from([[Dial()], [Dial(), Send(0)], [Dial(), Send(0), Dial(True), Send(1)]])
-blocks = st.one_of(*[st.builds(lambda step: [step], steps)] * 4, talk, doubt)
+# one_of would count a strategy that is given twice once
+weights = [st.builds(lambda step: [step], steps)] * 8 + [talk] * 4 + [doubt] * 2 + [reused]
+blocks = st.sampled_from(range(len(weights))).flatmap(weights.__getitem__)
 EXAMPLES = (settings.default or settings()).max_examples
 programs = st.builds(
     lambda first, then: [*first, *(step for block in then for step in block)],

@@ -11,12 +11,12 @@ TIMERS = "broker/actors/timers.py"
 LIFE = "broker/wire/call.py"
 
 MUTANTS = (
-    ("order.clock", CORE, "if envelope.n != state.n + 1:", "if envelope.n <= state.n:"),
-    ("order.clock", CORE, "if envelope.prev_sig != state.sig:", "if False:"),
+    ("order.vectors", CORE, "if envelope.n != state.n + 1:", "if envelope.n <= state.n:"),
+    ("order.vectors", CORE, "if envelope.prev_sig != state.sig:", "if False:"),
     ("order.clock", CORE, "if abs(skew) <= rules.skew_s:", "if True:"),
-    ("order.clock", CORE, "if not in_turn(", "if False and not in_turn("),
+    ("order.vectors", CORE, "if not in_turn(", "if False and not in_turn("),
     (
-        "order.clock",
+        "order.vectors",
         PROOF,
         "    if await context.services.verifier.verify(pk, message, sig):\n        return None",
         "    return None",

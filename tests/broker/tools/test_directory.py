@@ -7,6 +7,8 @@ import trio
 
 from broker.app import Caller
 from broker.config import Settings
+from broker.store.memory import MemoryStore
+from broker.store.port import Unavailable
 from broker.wire.canonical import encode
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
@@ -207,6 +209,9 @@ async def test_a_used_nonce_serves_no_other_statement_and_a_refused_one_uses_non
     assert code(await ask(bench, "screen_desk", alfa, **used)) == "accepted"
     answer = await ask(bench, "close_desk", alfa, code="ALFA", nonce=nonce)
     assert (code(answer), answer.detail["path"]) == ("bad_statement", "nonce")
+    stale = alfa.statement("close_desk", bench.broker.pk, bench.ts - 301, nonce, code="ALFA")
+    answer = await bench.call("close_desk", **stale)
+    assert answer.detail["path"] == "nonce", "the nonce is judged before the ts"
     fresh = "cd" * 16
     assert code(await ask(bench, "close_desk", alfa, code="ZULU", nonce=fresh)) == "unknown_desk"
     assert code(await ask(bench, "close_desk", alfa, code="ALFA", nonce=fresh)) == "accepted"
@@ -243,6 +248,9 @@ async def test_twenty_desks_an_hour_from_one_address_and_a_refused_opening_spend
         return code(await bench.call("open_desk", STRANGER, **statement))
 
     assert await open_from_afar("WIRE") == "code_reserved"
+    assert isinstance(bench.store, MemoryStore)
+    bench.store.gate.fail_next(Unavailable())
+    assert await open_from_afar("AAAA") == "unavailable"
     assert [await open_from_afar(f"AAA{chr(65 + i)}") for i in range(21)] == ["accepted"] * 20 + [
         "rate_limited"
     ]
@@ -262,6 +270,7 @@ async def test_a_follow_statement_is_good_until_its_until_and_only_for_its_key(
     foreign = alfa.statement("follow", bench.broker.pk, bench.ts, until=bench.ts + 50, code=brav.code)
     assert code(await bench.call("wait_for_events", **foreign)) == "not_a_party"
     await trio.sleep(1001)
+    assert code(await bench.call("list_convs", **follow)) == "bad_statement"
     answer = await bench.call("wait_for_events", **follow)
     assert (code(answer), answer.detail["path"]) == ("bad_statement", "until")
 

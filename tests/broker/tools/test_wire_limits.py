@@ -228,3 +228,18 @@ async def test_short_of_disk_no_call_begins_but_open_ones_go_on(autojump_clock: 
         assert code(await bench.call("open_desk", **statement)) == "unavailable"
         assert code(await line.send("RFQ")) == "accepted"
         assert bench.broker.readiness() != []
+
+
+@pytest.mark.requirement("limits.window-wall-behind", "limits.window-across-restart")
+async def test_a_wall_clock_stepped_after_the_start_frees_no_token_early(autojump_clock: Any) -> None:
+    async with open_bench() as bench:
+        line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
+        for _ in range(28):
+            await line.send("CHAT")
+    async with open_bench(store=bench.store, clock=bench.clock) as again:
+        line.bench = again
+        await trio.sleep(2)
+        again.clock.step(60_000)
+        answer = await line.send("CHAT")
+        assert code(answer) == "rate_limited"
+        assert 7_990 <= answer.detail["retry_after_ms"] <= 8_010

@@ -92,9 +92,8 @@ def _refusing(verb: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any
 class Broker:
     """One running broker. Made by open_broker."""
 
-    def __init__(self, services: Services, timers: Timers, tools: Mapping[str, Tool]) -> None:
+    def __init__(self, services: Services, tools: Mapping[str, Tool]) -> None:
         self._services = services
-        self._timers = timers
         self.tools = {name: tool for name, tool in tools.items() if tool.face != "operator"}
         """What the public doors list and call."""
         self.operator_tools = {name: tool for name, tool in tools.items() if tool.face == "operator"}
@@ -295,7 +294,7 @@ async def open_broker(
             suspended={document.id for document in await store.due("desk", "suspended", 1, 10_000)},
             info=lambda: broker.wire_info(),
         )
-        broker = Broker(services, timers, collect())
+        broker = Broker(services, collect())
         _add_actors(services, timers, broker.desk_changed)
         nursery.start_soon(house.reap)
         nursery.start_soon(timers.run)

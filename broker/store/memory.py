@@ -5,10 +5,14 @@
 3. `gate` lets a test hold, release or break commits; the broker never touches it.
 """
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
+from typing import Any
 
 import msgspec
+import outcome
 import trio
 
 from broker.store.epoch import epoch_of, new_secret
@@ -26,6 +30,7 @@ from broker.store.port import (
     Remember,
     Remembered,
     Retention,
+    Then,
     Unavailable,
     Unit,
 )
@@ -41,11 +46,12 @@ class _Fault(msgspec.Struct):
 class Gate:
     """Where a test decides what happens to commits. One passes at a time, the others wait behind it."""
 
-    def __init__(self) -> None:
+    def __init__(self, go_on: Callable[[], None]) -> None:
         self.waiting = 0
         """Commits that wait at a held gate (those behind the first wait for their turn and do not count)."""
-        self._before: trio.Event | None = None
-        self._after: trio.Event | None = None
+        self.before = False
+        self.after = False
+        self._go_on = go_on
         self._faults: list[_Fault] = []
 
     def hold(self, *, written: bool = False) -> None:
@@ -54,16 +60,14 @@ class Gate:
         Cancelling a commit held before leaves it unwritten, after it written; its caller can't know which.
         """
         if written:
-            self._after = self._after or trio.Event()
+            self.after = True
         else:
-            self._before = self._before or trio.Event()
+            self.before = True
 
     def release(self) -> None:
         """Let go all that is held, and hold no more."""
-        for event in (self._before, self._after):
-            if event is not None:
-                event.set()
-        self._before = self._after = None
+        self.before = self.after = False
+        self._go_on()
 
     def fail_next(
         self,
@@ -82,20 +86,27 @@ class Gate:
             raise ValueError("only what is in doubt may have been applied")
         self._faults.append(_Fault(error, applied, told, when))
 
-    def _take(self, unit: Unit) -> _Fault | None:
+    def take(self, unit: Unit) -> _Fault | None:
+        """The fault that is meant for a unit, taken away."""
         for index, fault in enumerate(self._faults):
             if fault.when is None or fault.when(unit):
                 return self._faults.pop(index)
         return None
 
-    async def _pass(self, event: trio.Event | None) -> None:
-        if event is None:
-            return
-        self.waiting += 1
-        try:
-            await event.wait()
-        finally:
-            self.waiting -= 1
+
+Outcome = Exception | int | None
+"""What became of a work: an error, what was removed, nothing to say."""
+
+
+class _Letter(msgspec.Struct, eq=False):
+    """A work in its turn, and who is told what became of it."""
+
+    work: Unit | Retention | None
+    """None: close."""
+    then: Callable[[Any], object]
+    limit: int = 0
+    done: bool = False
+    outcome: Outcome = None
 
 
 class _Doc(msgspec.Struct):
@@ -116,13 +127,14 @@ class MemoryStore:
     """A store that lasts as long as the process. See broker.store.port.Store for the contract."""
 
     def __init__(self) -> None:
-        self.gate = Gate()
+        self.gate = Gate(self._go_on)
         self.free = 1 << 40
         """What free_bytes answers."""
         self.broken: str | None = None
         """Why the store refuses writes, for readiness; None: it does not."""
         self._secret = new_secret()
-        self._turn = trio.StrictFIFOLock()
+        self._queue: deque[_Letter] = deque()
+        self._pumping = False
         self._closed = False
         self._listener: Listener | None = None
         self._order = 0
@@ -133,21 +145,78 @@ class MemoryStore:
         self._remembered: dict[tuple[str, str], Remembered] = {}
 
     async def commit(self, unit: Unit) -> None:
-        async with self._turn:
-            self._check_usable()
-            if self.broken is not None:
-                raise Unavailable(self.broken)
-            await self.gate._pass(self.gate._before)
-            self._check(unit)
-            fault = self.gate._take(unit)
-            if fault is not None and not fault.applied:
-                raise fault.error
-            events = self._apply(unit)
-            if events and self._listener is not None and (fault is None or fault.told):
-                self._listener(events)
-            await self.gate._pass(self.gate._after)
-            if fault is not None:
-                raise fault.error
+        await self._wait_for(unit)
+
+    def submit(self, unit: Unit, then: Then) -> None:
+        self._queue.append(_Letter(unit, then))
+        self._go_on()
+
+    async def _wait_for(self, work: Unit | Retention | None, limit: int = 0) -> int | None:
+        await trio.lowlevel.checkpoint()
+        letter = _Letter(work, partial(_wake, trio.lowlevel.current_task()), limit)
+        if not self._queue and self._pass(letter):  # nobody sees it before the caller does
+            done: int | None = _captured(letter.outcome).unwrap()
+            return done
+        self._queue.append(letter)
+        self._go_on()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._queue.remove(letter)
+            self._go_on()
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        answer: int | None = await trio.lowlevel.wait_task_rescheduled(abort)
+        return answer
+
+    def _go_on(self) -> None:
+        """In the next tick, so that nobody is told before its own call has returned."""
+        if self._queue and not self._pumping:
+            self._pumping = True
+            trio.lowlevel.current_trio_token().run_sync_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pumping = False
+        self.gate.waiting = 0
+        while self._queue:
+            letter = self._queue[0]
+            if not self._pass(letter):
+                self.gate.waiting = 1
+                return
+            self._queue.popleft()
+            letter.then(letter.outcome)
+
+    def _pass(self, letter: _Letter) -> bool:
+        """Do what is not yet done; whether it is through. Only units meet the gate."""
+        work = letter.work
+        if not letter.done and isinstance(work, Unit) and self.broken is None and self.gate.before:
+            return False
+        if not letter.done:
+            letter.done = True
+            try:
+                self._check_usable()
+                if isinstance(work, Unit):
+                    letter.outcome = self._write(work)
+                elif work is None:
+                    self._closed = True
+                else:
+                    letter.outcome = self._sweep(work, letter.limit)
+            except Exception as error:
+                letter.outcome = error
+                return True
+        return not (isinstance(work, Unit) and self.gate.after)
+
+    def _write(self, unit: Unit) -> Exception | None:
+        """Raises what was not written; returns the error of what was written and is in doubt."""
+        if self.broken is not None:
+            raise Unavailable(self.broken)
+        self._check(unit)
+        fault = self.gate.take(unit)
+        if fault is not None and not fault.applied:
+            raise fault.error
+        events = self._apply(unit)
+        if events and self._listener is not None and (fault is None or fault.told):
+            self._listener(events)
+        return None if fault is None else fault.error
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -290,22 +359,33 @@ class MemoryStore:
         self._listener = listener
 
     async def sweep(self, retention: Retention, limit: int = 1000) -> int:
-        async with self._turn:
-            self._check_usable()
-            over = [place for place, kept in self._remembered.items() if kept.until < retention.now][:limit]
-            for place in over:
-                del self._remembered[place]
-            removed = len(over)
-            for stream in self._streams.values():
-                removed += _sweep_stream(stream, retention, limit - removed)
-            return removed
+        return await self._wait_for(retention, limit) or 0
+
+    def _sweep(self, retention: Retention, limit: int) -> int:
+        over = [place for place, kept in self._remembered.items() if kept.until < retention.now][:limit]
+        for place in over:
+            del self._remembered[place]
+        removed = len(over)
+        for stream in self._streams.values():
+            removed += _sweep_stream(stream, retention, limit - removed)
+        return removed
 
     def free_bytes(self) -> int:
         return self.free
 
     async def aclose(self) -> None:
-        async with self._turn:
-            self._closed = True
+        if self._closed:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._wait_for(None)
+
+
+def _captured(answer: Outcome) -> outcome.Outcome[Any]:
+    return outcome.Error(answer) if isinstance(answer, Exception) else outcome.Value(answer)
+
+
+def _wake(task: trio.lowlevel.Task, answer: Outcome) -> None:
+    trio.lowlevel.reschedule(task, _captured(answer))
 
 
 def _sweep_stream(stream: _Stream, retention: Retention, limit: int) -> int:

@@ -10,7 +10,9 @@ The law that each adapter keeps (tests/broker/store/conformance.py):
    written. `InDoubt`: not known; settle by committing the identical unit again (it then conflicts or lands).
    Cancelling `commit` leaves the outcome unknown. A unit that makes no sense (an event without a text) is
    ValueError.
-6. Reads see a committed prefix. They never wait for the writer, and they write nothing: what anybody may ask for,
+6. `submit(unit, then)` is `commit` for one who does not wait: `then` is called on the loop where `commit` would
+   return or raise, never before `submit` has returned, and in the order of submission.
+7. Reads see a committed prefix. They never wait for the writer, and they write nothing: what anybody may ask for,
    under any name, takes no room.
 
 Positions are ours: n in a log, a count in a stream. No rowid crosses the port.
@@ -178,6 +180,10 @@ Listener = Callable[[Sequence[Event]], None]
 """Called on the loop's thread with the deliveries of one or more committed units, in order.
 Must neither block nor raise."""
 
+Then = Callable[[BaseException | None], None]
+"""Called on the loop's thread with what became of a unit: None where it is durable and visible, else what `commit`
+would raise. Must neither block nor raise."""
+
 
 class Store(Protocol):
     """Each async method is a checkpoint. Any number of tasks may call any of them at once."""
@@ -189,6 +195,13 @@ class Store(Protocol):
 
     async def commit(self, unit: Unit) -> None:
         """Write a unit; see the law. Raises Conflict, Unavailable, InDoubt."""
+        ...
+
+    def submit(self, unit: Unit, then: Then) -> None:
+        """Write a unit and call `then` with what became of it; see the law. Called on the loop; no checkpoint.
+
+        What was submitted can't be taken back; whoever gives up waiting is in doubt.
+        """
         ...
 
     async def entries(self, log: str, after: int = -1, limit: int = 100) -> list[Entry]:

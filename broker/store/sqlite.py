@@ -32,6 +32,7 @@ from broker.store.port import (
     Listener,
     Remembered,
     Retention,
+    Then,
     Unavailable,
     Unit,
 )
@@ -50,10 +51,27 @@ log = logging.getLogger(__name__)
 
 
 class _Letter(msgspec.Struct):
-    """A work and the task that waits for it; None once that was cancelled."""
+    """A work, and who is told what became of it, on the loop."""
 
     work: Work
-    task: trio.lowlevel.Task | None
+    then: Callable[[Any], object]
+
+
+class _Waiter:
+    """Who is told is a task, which then goes on; nobody once it was cancelled."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self) -> None:
+        self._task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
+
+    def __call__(self, answer: Outcome) -> None:
+        if self._task is not None:
+            trio.lowlevel.reschedule(self._task, _captured(answer))
+
+    def abort(self, _: object) -> trio.lowlevel.Abort:
+        self._task = None  # the unit goes its way
+        return trio.lowlevel.Abort.SUCCEEDED
 
 
 class SqliteStore:
@@ -102,29 +120,33 @@ class SqliteStore:
     # ── writing ──
 
     async def commit(self, unit: Unit) -> None:
-        await self._submit(unit)
+        await self._wait_for(unit)
 
     async def sweep(self, retention: Retention, limit: int = 1000) -> int:
-        return await self._submit(Sweep(retention, limit)) or 0
+        return await self._wait_for(Sweep(retention, limit)) or 0
 
-    async def _submit(self, work: Work) -> int | None:
+    def submit(self, unit: Unit, then: Then) -> None:
+        if self._closed:
+            trio.lowlevel.current_trio_token().run_sync_soon(then, Unavailable("the store is closed"))
+        else:
+            self._put(_Letter(unit, then))
+
+    async def _wait_for(self, work: Work) -> int | None:
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._closed:
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise Unavailable("the store is closed")
-        letter = _Letter(work, trio.lowlevel.current_task())
+        waiter = _Waiter()
+        self._put(_Letter(work, waiter))
+        answer: int | None = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
+        return answer
+
+    def _put(self, letter: _Letter) -> None:
         self._queue.append(letter)
         if not self._pumping:
             # Not at once: what other tasks of this tick commit goes into the same batch.
             self._pumping = True
             trio.lowlevel.current_trio_token().run_sync_soon(self._pump)
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            letter.task = None  # the unit goes its way
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        answer: int | None = await trio.lowlevel.wait_task_rescheduled(abort)
-        return answer
 
     def _pump(self) -> None:
         batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
@@ -152,8 +174,10 @@ class SqliteStore:
                 # What is written is written; an exception here would end the whole run (Trio, run_sync_soon).
                 log.exception("the listener failed")
         for letter, answer in zip(batch, result.outcomes, strict=True):
-            if letter.task is not None:
-                trio.lowlevel.reschedule(letter.task, _captured(answer))
+            try:
+                letter.then(answer)
+            except Exception:
+                log.exception("what was to follow a commit failed")
         if not self._queue:
             self._pumping = False
             if self._closed:

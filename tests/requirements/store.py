@@ -8,6 +8,7 @@ REQUIREMENTS: dict[str, str] = {
     "store.told-before-return": "the listener hears of a unit's deliveries, in order, before commit returns",
     "store.versions": "a document is replaced only at the version that was expected",
     "store.settle": "a unit in doubt is settled by the identical unit: it conflicts or it lands",
+    "store.submit": "who submits without waiting is told on the loop, in order, when it is durable or refused",
     "store.cancelled-commit": "a cancelled commit may land or not, whole either way, and harms no other",
     "store.pages": "rows are read in pages, rising from a number or falling before one",
     "store.index-order": "index rows keep the order in which they came, through every later Put",

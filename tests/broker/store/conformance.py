@@ -1,7 +1,7 @@
 """The law of broker/store/port.py as tests: test_memory.py and test_sqlite.py run all of it on their adapter.
 
-Part one, `Writing`: what commit promises. Part two, `Reading`: what each read answers. Part three, `Keeping`:
-retention and the end. A subclass gives the fixture `store`.
+Part one, `Writing`: what commit promises; `Submitting` (submitting.py): what submit does. Part two, `Reading`:
+what each read answers. Part three, `Keeping`: retention and the end. A subclass gives the fixture `store`.
 """
 
 import itertools
@@ -28,6 +28,7 @@ from broker.store.port import (
     Unavailable,
     Unit,
 )
+from tests.broker.store.submitting import Submitting
 from tests.broker.store.units import AT, BAD, BASE, GOOD, SOME, refused, row, seen
 
 
@@ -472,5 +473,5 @@ class Keeping:
                 await ask()
 
 
-class Conformance(Writing, Reading, Keeping):
+class Conformance(Writing, Submitting, Reading, Keeping):
     """All of it."""

@@ -7,7 +7,7 @@ import trio.testing
 from broker.store.memory import MemoryStore
 from broker.store.port import Event, InDoubt, Store, Unavailable, Unit
 
-pytest.register_assert_rewrite("tests.broker.store.conformance")
+pytest.register_assert_rewrite("tests.broker.store.conformance", "tests.broker.store.submitting")
 
 from tests.broker.store.conformance import Conformance  # noqa: E402  # rewritten first
 from tests.broker.store.units import SOME, refused, row  # noqa: E402
@@ -22,6 +22,7 @@ from tests.broker.store.units import SOME, refused, row  # noqa: E402
     "store.versions",
     "store.settle",
     "store.cancelled-commit",
+    "store.submit",
     "store.pages",
     "store.index-order",
     "store.due",
@@ -133,3 +134,17 @@ async def test_room_is_what_a_test_says() -> None:
     store = MemoryStore()
     store.free = 12
     assert store.free_bytes() == 12
+
+
+async def test_what_is_submitted_waits_at_the_gate_like_a_commit() -> None:
+    store = MemoryStore()
+    answers: list[BaseException | None] = []
+    store.gate.hold()
+    store.submit(SOME, answers.append)
+    store.gate.fail_next(InDoubt("lost"), applied=True)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (answers, store.gate.waiting) == ([], 1)
+    store.gate.release()
+    await trio.testing.wait_all_tasks_blocked()
+    assert [str(answer) for answer in answers] == ["lost"]
+    assert len(await store.entries("conv:some")) == 1

@@ -30,7 +30,7 @@ from broker.store.port import (
 )
 from broker.store.sqlite import SqliteStore
 
-pytest.register_assert_rewrite("tests.broker.store.conformance")
+pytest.register_assert_rewrite("tests.broker.store.conformance", "tests.broker.store.submitting")
 
 from tests.broker.store.conformance import Conformance  # noqa: E402  # rewritten first
 from tests.broker.store.units import AT, SOME, refused, row  # noqa: E402
@@ -44,6 +44,7 @@ LAW = pytest.mark.requirement(
     "store.versions",
     "store.settle",
     "store.cancelled-commit",
+    "store.submit",
     "store.pages",
     "store.index-order",
     "store.due",
@@ -471,3 +472,14 @@ async def test_a_read_that_fails_is_unavailable(store: SqliteStore, monkeypatch:
     store._reader.close()
     with pytest.raises(Unavailable, match="can't read"):
         await store.entries("conv:a")
+
+
+async def test_a_caller_that_fails_in_its_answer_takes_nothing_down(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    def then(_: object) -> None:
+        raise LookupError("a fault")
+
+    store.submit(row("conv:a", 0, "pk:a"), then)
+    await store.commit(row("conv:a", 1, "pk:a"))
+    assert [record.message for record in caplog.records] == ["what was to follow a commit failed"]

@@ -197,7 +197,7 @@ class Broker:
         return row if isinstance(row, Refusal) else self._services.hub.convs.watch(conv)
 
     def wire_info(self) -> dict[str, Any]:
-        """The well-known document (wire.md, wire_info)."""
+        """The well-known document (wire.md, wire_info); `unsafe_limits` stands there only while they are on."""
         limits = self.settings.limits
         return {
             "wire": self.pk,
@@ -214,6 +214,7 @@ class Broker:
             "transcripts": self.settings.transcripts,
             "mcp": {"url": self.mcp_url},
             "dealing": self.dealing_url,
+            **({"unsafe_limits": True} if self.settings.unsafe_limits else {}),
         }
 
     def readiness(self) -> list[str]:

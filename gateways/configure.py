@@ -4,6 +4,7 @@
 2. The environment's names are TURRET_<SECTION>_<FIELD> (TURRET_LIMITS_RINGS) and TURRET_<OPTION> (TURRET_BIND).
 3. A value outside its bounds (broker.config), or at odds with another, is an error: none is quietly made to fit.
 4. A bind that others can reach needs TLS or a named proxy, and a chosen transcript mode (wire.md, transcripts).
+5. Limits are raised for a bench on loopback alone, whatever asks for it.
 """
 
 import difflib
@@ -16,12 +17,17 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
-from broker.config import Settings
+from broker.config import Settings, raise_limits
 
 PREFIX: Final = "TURRET_"
+TOP: Final = ("transcripts", "unsafe_limits")
+"""Settings that stand in no section."""
 CLIENT_NAMES: Final = frozenset({"TURRET_URL", "TURRET_KEY", "TURRET_WIRE", "TURRET_JSON", "TURRET_CONFIG"})
 """Names of the environment that are the client commands' own."""
+BENCH: Final = "TURRET_BENCH"
+"""Set to 1 by a bench for the broker that it starts; no setting."""
 
 
 class ConfigError(Exception):
@@ -70,7 +76,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 def load(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any] | None = None
 ) -> Configuration:
-    """Read a configuration. `flags`: ServeOptions fields and `transcripts`; None values are not given.
+    """Read a configuration. `flags`: ServeOptions fields, `transcripts` and `unsafe_limits`; None: not given.
 
     Raises ConfigError with one line: the file can't be read, a key is unknown, a value is of the wrong kind.
     """
@@ -78,8 +84,8 @@ def load(
     _merge(tree, _from_environment(environment))
     for name, value in (flags or {}).items():
         if value is not None and value != ():
-            if name == "transcripts":
-                tree["transcripts"] = value
+            if name in TOP:
+                tree[name] = value
             else:
                 tree.setdefault("serve", {})[name] = value
     chosen = "transcripts" in tree
@@ -95,7 +101,11 @@ def load(
     except msgspec.ValidationError as error:
         raise ConfigError(_in_words(error)) from None
     check(configuration)
-    return configuration
+    if not configuration.settings.unsafe_limits:
+        return configuration
+    check_unsafe(configuration.serve, environment)
+    limits = raise_limits(configuration.settings.limits)
+    return replace(configuration, settings=replace(configuration.settings, limits=limits))
 
 
 def _in_words(error: msgspec.ValidationError) -> str:
@@ -125,6 +135,20 @@ def check(configuration: Configuration) -> None:
                 f"{bind} can be reached from outside: choose --transcripts parties (only the parties read a "
                 "transcript) or --transcripts open (whoever has a conversation's id reads it)"
             )
+
+
+def check_unsafe(serve: ServeOptions, environment: Mapping[str, str]) -> None:
+    """Raised limits are for a bench's own broker, which nobody else can reach. Raises ConfigError."""
+    if environment.get(BENCH) != "1":
+        raise ConfigError(
+            f"--unsafe-limits is for the load tests in bench/, which set {BENCH}=1: a broker in use keeps its limits"
+        )
+    reachable = serve.behind_proxy or serve.public_url or serve.dealing_url
+    if reachable or not all(is_loopback(split_bind(bind)[0]) for bind in (serve.bind, serve.dealing_bind)):
+        raise ConfigError(
+            "--unsafe-limits needs every bind on loopback, and no proxy or URL of others: without limits anyone "
+            "who reaches the broker could exhaust it"
+        )
 
 
 def check_urls(serve: ServeOptions) -> None:
@@ -224,7 +248,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     places = _places()
     for name, text in environment.items():
-        if not name.startswith(PREFIX) or name in CLIENT_NAMES:
+        if not name.startswith(PREFIX) or name in CLIENT_NAMES or name == BENCH:
             continue
         place = places.get(name)
         if place is None:
@@ -237,7 +261,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def _places() -> dict[str, tuple[str, str, bool]]:
     """Environment name → section ("" for the top), field, whether it is a list."""
-    places = {"TURRET_TRANSCRIPTS": ("", "transcripts", False)}
+    places = {f"{PREFIX}{name.upper()}": ("", name, False) for name in TOP}
     for field in msgspec.structs.fields(ServeOptions):
         places[f"{PREFIX}{field.name.upper()}"] = ("serve", field.name, _is_list(field.type))
     for section in msgspec.structs.fields(Settings):

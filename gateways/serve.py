@@ -29,7 +29,7 @@ from gateways.caller import read_proxies
 from gateways.configure import ConfigError, Configuration, ServeOptions, is_loopback, load, split_bind
 from gateways.dealing import serve_dealing
 from gateways.http import serve_http, tls_context
-from gateways.listen import Network
+from gateways.listen import Bounds, Network
 from gateways.mcp.endpoint import McpApp, mcp_app
 from gateways.mcp.protected import Protected
 from gateways.metrics import Metrics, measured
@@ -41,6 +41,8 @@ from gateways.wrappers import Origins
 
 log = logging.getLogger("turret")
 BACKLOG: Final = 1024
+UNSAFE_CONNECTIONS: Final = 100_000
+"""Connections of a port with --unsafe-limits; none are counted by address, since loopback is exempt."""
 STOP_S: Final = 8.0
 """After this the doors are closed whatever they still do; the store then finishes its commit."""
 
@@ -163,6 +165,7 @@ async def _serve_doors(
     metrics = Metrics(broker)
     counted = measured(broker, metrics)
     shutdown = trio.Event()
+    bounds = Bounds(connections=UNSAFE_CONNECTIONS) if settings.unsafe_limits else Bounds()
     resources = _resources(options, http)
     protected = Protected(resources, tokens) if resources is not None and tokens is not None else None
     mcp = mcp_app(counted, proxies=proxies, protected=protected)
@@ -178,23 +181,15 @@ async def _serve_doors(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(metrics.sample_lag)
         async with trio.open_nursery() as doors:
-            await doors.start(
-                partial(
-                    serve_http, app, http_listeners, settings, shutdown=shutdown, tls=tls, proxies=proxies
-                )
-            )
-            await doors.start(
-                partial(
-                    serve_dealing,
-                    counted,
-                    dealing_listeners,
-                    shutdown=shutdown,
-                    ssl_context=tls,
-                    proxies=proxies,
-                    origins=options.allowed_origins,
-                    clock=clock,
-                )
-            )
+            both: dict[str, Any] = {"shutdown": shutdown, "proxies": proxies, "bounds": bounds}
+            await doors.start(partial(serve_http, app, http_listeners, settings, tls=tls, **both))
+            dealing_port: dict[str, Any] = {
+                "ssl_context": tls,
+                "origins": options.allowed_origins,
+                "clock": clock,
+                **both,
+            }
+            await doors.start(partial(serve_dealing, counted, dealing_listeners, **dealing_port))
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 announce(Ready(True, http, dealing, None, broker.pk))
                 await anext(aiter(signals))

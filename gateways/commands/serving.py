@@ -25,6 +25,9 @@ SERVER_LIBRARIES = ("quart", "quart_trio", "hypercorn", "prometheus_client")
 @click.option("--public-url", metavar="URL", help="Where clients find the public port.")
 @click.option("--dealing-url", metavar="URL", help="Where clients find the dealing port.")
 @click.option("--transcripts", type=click.Choice(["open", "parties"]), help="Who may read a transcript.")
+@click.option(
+    "--unsafe-limits", is_flag=True, default=None, help="For load tests in bench/: limits do not bind."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON line when ready.")
 @click.pass_context
 def serve(context: click.Context, /, config: Path | None, as_json: bool, **flags: Any) -> None:

@@ -6,9 +6,19 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from broker.config import Settings
-from gateways.configure import ConfigError, Configuration, ServeOptions, check, is_loopback, load, split_bind
+from broker.config import Limits, Settings
+from gateways.configure import (
+    TOP,
+    ConfigError,
+    Configuration,
+    ServeOptions,
+    check,
+    is_loopback,
+    load,
+    split_bind,
+)
 
 
 def test_the_defaults_are_loopback_and_open_transcripts() -> None:
@@ -107,6 +117,43 @@ def test_a_bind_that_others_can_reach_needs_protection_and_a_chosen_mode(
     assert words in str(caught.value)
 
 
+@pytest.mark.requirement("tools.unsafe-limits")
+def test_a_bench_may_raise_the_limits_on_loopback_and_weakens_nothing_else() -> None:
+    settings = load(None, {"TURRET_BENCH": "1"}, {"unsafe_limits": True}).settings
+    raised = replace(Limits(), **{name: getattr(settings.limits, name) for name in RAISED})
+    assert settings == Settings(unsafe_limits=True, limits=raised)
+    assert all(getattr(raised, name) > getattr(Limits(), name) for name in RAISED - {"window_ms"})
+    assert raised.window_ms == 1
+    assert load(None, {"TURRET_BENCH": "1"}).settings == Settings()
+
+
+RAISED = {"window_ms", "conversations", "rings", "rings_per_address", "opens_per_hour", "guesses"}
+
+
+@pytest.mark.requirement("tools.unsafe-limits")
+@pytest.mark.parametrize(
+    ("environment", "flags", "words"),
+    [
+        ({}, {"unsafe_limits": True}, "set TURRET_BENCH=1"),
+        ({"TURRET_BENCH": "0", "TURRET_UNSAFE_LIMITS": "true"}, {}, "set TURRET_BENCH=1"),
+        ({"TURRET_BENCH": "1"}, {"behind_proxy": ("10.0.0.1",)}, "every bind on loopback"),
+        ({"TURRET_BENCH": "1"}, {"public_url": "https://a.example"}, "every bind on loopback"),
+        (
+            {"TURRET_BENCH": "1"},
+            {"dealing_bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k", "transcripts": "open"},
+            "every bind on loopback",
+        ),
+    ],
+)
+def test_limits_are_raised_for_nobody_else(
+    environment: dict[str, str], flags: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(None, environment, {"unsafe_limits": True, **flags})
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.requirement("tools.bind-refused")
 @pytest.mark.parametrize(
     "options",
@@ -182,7 +229,7 @@ def test_a_bind_is_split() -> None:
 def test_no_number_outside_its_bounds_is_taken_by_any_setting(value: str) -> None:
     taken = []
     for section in msgspec.structs.fields(Settings):
-        for field in msgspec.structs.fields(type(section.default)) if section.name != "transcripts" else ():
+        for field in msgspec.structs.fields(type(section.default)) if section.name not in TOP else ():
             if isinstance(field.default, int | float) or field.name == "conversations_days":
                 name = f"{section.name}.{field.name}"
                 with suppress(ConfigError):

@@ -48,6 +48,7 @@ async def test_all_doors_of_a_served_broker_answer(tmp_path: Path) -> None:
             assert known["mcp"]["url"] == f"{broker.http}/mcp"
             info = (await http.post("/v1/wire_info", json={})).json()
             assert info["wire"] == broker.pk
+            assert "unsafe_limits" not in info
             assert "turret_actors" in (await http.get("/metrics")).text
             tools = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             headers = {"accept": "application/json, text/event-stream"}
@@ -202,6 +203,20 @@ def test_a_setting_that_can_not_be_used_is_one_clear_line(
     assert words == "turret: limits.envelopes: expected `int` >= 1\n"
     monkeypatch.delenv("TURRET_LIMITS_ENVELOPES")
     assert "'nonsense'" in refused_to_serve("--data", str(tmp_path / "d"), "--public-url", "nonsense")
+
+
+@pytest.mark.requirement("tools.unsafe-limits")
+async def test_raised_limits_are_shown_and_refused_to_all_but_a_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "TURRET_BENCH=1" in refused_to_serve("--data", str(tmp_path / "d"), "--unsafe-limits")
+    monkeypatch.setenv("TURRET_BENCH", "1")
+    async with served(tmp_path / "data", "--unsafe-limits") as broker, httpx.AsyncClient() as http:
+        info = (await http.post(f"{broker.http}/v1/wire_info", json={})).json()
+        known = (await http.get(f"{broker.http}/.well-known/turret.json")).json()
+    assert info["unsafe_limits"] is True
+    assert info["limits"]["window_ms"] == 1
+    assert known["unsafe_limits"] is True
 
 
 @pytest.mark.requirement("http.well-known")

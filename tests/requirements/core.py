@@ -106,6 +106,7 @@ REQUIREMENTS: dict[str, str] = {
     "tools.wire-info": "wire_info names the wire's keys, limits, time and addresses",
     "tools.parties-mode": "with transcripts = parties a conversation looks missing to all but its parties",
     "tools.bind-refused": "a bind that is not loopback needs TLS or a named proxy, and a chosen transcript mode",
+    "tools.unsafe-limits": "limits are raised on loopback for a bench alone, and wire_info says so",
     # Keys
     "keys.any-open-key": "body.wire and statements may name any key of the wire without `until`",
     "keys.wire-key": "the wire's key is made once, mode 0600; beside rows a missing one is not made anew",

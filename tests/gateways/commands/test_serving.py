@@ -70,6 +70,7 @@ def test_serve_hands_over_its_options_and_gives_the_exit_code(
         "public_url": None,
         "dealing_url": None,
         "transcripts": "parties",
+        "unsafe_limits": None,
     }
 
 

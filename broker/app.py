@@ -298,6 +298,7 @@ async def open_broker(
         broker = Broker(services, collect())
         _add_actors(services, timers, broker.desk_changed)
         nursery.start_soon(house.reap)
+        nursery.start_soon(house.overdue.run)
         nursery.start_soon(timers.run)
         nursery.start_soon(services.presence.run)
         nursery.start_soon(Janitor(store, clock, settings).run)

@@ -1,22 +1,33 @@
 """The actor: one task, one state, one log stream, one bounded mailbox.
 
-1. `ask` puts a letter without waiting; a full mailbox is answered at once (overloaded): back-pressure is an answer.
-2. The loop takes a letter, decides, appends the record if there is one, folds it, answers.
-3. The append alone is shielded, and the shield has a bound. A caller's cancellation ends its wait, never the
-   command. A commit in doubt ends the actor: the next one reads the log again, it never guesses.
+1. `post` puts a letter without waiting; a full mailbox is answered at once (overloaded): back-pressure is an answer.
+2. Letters are handled one by one: decide, commit the record if there is one, fold it, answer. What need not wait to
+   be decided is decided where the letter arrives (`decide`), and settled where its commit lands, with no turn of the
+   loop; the actor's task takes what has to wait (`handle`).
+3. Nothing ends a commit but its bound. A caller's cancellation ends its wait, never the command. A commit in doubt
+   ends the actor: the next one reads the log again, it never guesses.
 4. An idle actor leaves. On leaving it turns away what waits (GONE), with no checkpoint between draining and closing.
 """
 
+import logging
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 import trio
 
+from broker.actors.overdue import Flight, Overdue
 from broker.store.port import Conflict, InDoubt, Store, Unavailable, Unit
 from broker.wire.refusals import Refusal, refuse
 
+log = logging.getLogger("turret.actors")
+
 StateT = TypeVar("StateT")
+Then = Callable[[Any], object]
+"""Takes the answer to one letter, once, on the loop. It neither waits nor raises."""
 
 
 class Gone:
@@ -26,12 +37,26 @@ class Gone:
 GONE: Final = Gone()
 
 
+class NotNow:
+    """What `decide` gives where it would have to wait."""
+
+
+NOT_NOW: Final = NotNow()
+
+
 class Crashed(Exception):
     """The actor met an unexpected fault while it held this letter; its state is read from the log again."""
 
 
 class Stop(Exception):
     """Raised inside an actor to end it after its present letter was answered."""
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A decision: commit `unit`, then `settle` folds it and gives the answer (or says what a refusal leaves)."""
+
+    unit: Unit
+    settle: Callable[[Refusal | None], Any]
 
 
 class Reply:
@@ -72,17 +97,28 @@ class Reply:
 class Letter:
     """A command, and where its answer goes (None: told, nobody waits)."""
 
-    __slots__ = ("command", "reply")
+    __slots__ = ("command", "then")
 
-    def __init__(self, command: Any, reply: Reply | None) -> None:
+    def __init__(self, command: Any, then: Then | None) -> None:
         self.command = command
-        self.reply = reply
+        self.then = then
+
+    def answer(self, value: Any) -> None:
+        """Hand over the answer, if somebody waits for it."""
+        if self.then is not None:
+            try:
+                self.then(value)
+            except Exception:
+                # It may run in a callback of the loop's, where an exception would end the whole run.
+                log.exception("who asked failed at its answer")
 
 
 class Actor(ABC, Generic[StateT]):
     """The loop between a mailbox and the log. Subclasses say how to load, and how to handle one command."""
 
-    def __init__(self, key: str, *, store: Store, mailbox: int, commit_timeout_s: float) -> None:
+    def __init__(
+        self, key: str, *, store: Store, mailbox: int, commit_timeout_s: float, overdue: Overdue | None = None
+    ) -> None:
         self.key = key
         self.store = store
         self.state: StateT | None = None
@@ -90,11 +126,18 @@ class Actor(ABC, Generic[StateT]):
         self.leaving = False
         self.nursery: trio.Nursery
         self._commit_timeout_s = commit_timeout_s
+        self._overdue = overdue or Overdue()
         self._limit = mailbox
         self._box: deque[Letter] = deque()
         self._asked = 0
-        self._awake = trio.Event()
+        self._task: trio.lowlevel.Task | None = None
+        """The actor's own task while it is parked."""
         self._loaded = trio.Event()
+        self._busy = True
+        """Whether a letter is being handled, or the state is not read yet."""
+        self._flight: Flight | None = None
+        """The last commit that `decide` led to."""
+        self._fault: Exception | None = None
         self._closed = False
         self._unread = False
 
@@ -109,18 +152,26 @@ class Actor(ABC, Generic[StateT]):
         Raises Stop when the actor must be read again; anything else unexpected is a crash.
         """
 
+    def decide(self, command: Any) -> Any:
+        """The same as far as nothing has to wait: an answer, a Write, or NOT_NOW (then `handle` gets the command)."""
+        return NOT_NOW
+
     def post(self, letter: Letter) -> Refusal | Gone | None:
-        """Put a letter in, without waiting: a Refusal when the mailbox is full, GONE when the actor left."""
+        """Put a letter in, without waiting: a Refusal when the mailbox is full, GONE when the actor left.
+
+        Its answer may be given before this returns.
+        """
         if self._closed:
             return GONE
-        if letter.reply is not None:
+        if letter.then is not None:
             if self._asked >= self._limit:
                 return refuse(
                     "overloaded", "too much waits for this one; try again shortly", retry_after_ms=250
                 )
             self._asked += 1
         self._box.append(letter)
-        self._awake.set()
+        if not self._busy:
+            self._advance()
         return None
 
     def waiting(self) -> int:
@@ -128,10 +179,10 @@ class Actor(ABC, Generic[StateT]):
         return len(self._box)
 
     def leave(self) -> None:
-        """Ask an idle actor to leave once its mailbox is empty. Does nothing to a busy one."""
-        if not self._box:
+        """Ask an idle actor to leave. Does nothing to a busy one."""
+        if not self._box and not self._busy:
             self.leaving = True
-            self._awake.set()
+            self._wake()
 
     async def wait_loaded(self) -> None:
         """Wait until the state was read (or the actor is gone). Raises Crashed where it could not be read."""
@@ -154,6 +205,7 @@ class Actor(ABC, Generic[StateT]):
             async with trio.open_nursery() as self.nursery:
                 self.state = await self.load()
                 fate = GONE
+                self._busy = False
                 self._loaded.set()
                 await self._serve()
                 self.nursery.cancel_scope.cancel()
@@ -164,6 +216,7 @@ class Actor(ABC, Generic[StateT]):
             self._closed = True
             self._unread = isinstance(fate, Crashed)
             self._loaded.set()
+            await self._land()
             self._turn_away(fate)
 
     async def commit(self, unit: Unit) -> Refusal | None:
@@ -179,53 +232,151 @@ class Actor(ABC, Generic[StateT]):
                 await self.store.commit(unit)
             if bound.cancelled_caught:
                 raise InDoubt
-        except Unavailable:
-            return refuse(
-                "unavailable", "the store takes no writes now; nothing was written, send it again later"
-            )
-        except InDoubt:
-            self._closed = True
-            return refuse(
-                "in_doubt", "it is not known yet whether this was written; repeat the identical request"
-            )
+        except (Unavailable, InDoubt) as error:
+            return self._refusal(error)
         except Conflict as error:
             raise Stop from error
         return None
 
     async def _serve(self) -> None:
-        box = self._box
-        while not self._closed:
-            while not box:
-                if self.leaving:
-                    self._closed = True  # no checkpoint from here to the end of run()
-                    return
-                self._awake = trio.Event()
-                await self._awake.wait()
-            letter = box.popleft()
-            if letter.reply is not None:
-                self._asked -= 1
-            self.leaving = False
-            try:
-                answer = await self.handle(letter.command)
-            except Stop:
-                self._closed = True
-                box.appendleft(letter)
+        while True:
+            self._advance()
+            if self._fault is not None:
+                raise self._fault
+            if self._closed:
                 return
+            if self._box and not self._busy:
+                await self._handle()
+            elif self.leaving and not self._busy:
+                self._closed = True  # no checkpoint from here to the end of run()
+                return
+            else:
+                await self._park()
+
+    async def _handle(self) -> None:
+        """Have `handle` do the next letter."""
+        letter = self._take()
+        self._busy = True
+        try:
+            answer = await self.handle(letter.command)
+        except Stop:
+            self._closed = True
+            self._box.appendleft(letter)
+            return
+        except Exception as error:
+            self._crash(letter, error)
+            return
+        except BaseException:
+            self._box.appendleft(letter)
+            raise
+        self._busy = False
+        self.used = trio.current_time()
+        letter.answer(answer)
+
+    def _advance(self) -> None:
+        """Do letters while none has to wait. The first that must is left to the actor's task."""
+        while self._box and not self._busy and not self._closed:
+            self._busy = True
+            try:
+                step = self.decide(self._box[0].command)
             except Exception as error:
-                self._closed = True
-                if letter.reply is not None:
-                    letter.reply.answer(Crashed(repr(error)))
-                raise
-            except BaseException:
-                box.appendleft(letter)
-                raise
-            if letter.reply is not None:
-                letter.reply.answer(answer)
+                self._crash(self._take(), error)
+                return
+            if step is NOT_NOW:
+                self._busy = False
+                self._wake()
+                return
+            letter = self._take()
+            if type(step) is Write:
+                self._launch(letter, step)
+            else:
+                self._busy = False
+                self.used = trio.current_time()
+                letter.answer(step)
+
+    def _launch(self, letter: Letter, write: Write) -> None:
+        """Commit, with the store's word or the end of its time to go on from."""
+        deadline = trio.current_time() + self._commit_timeout_s
+        flight = self._flight = self._overdue.add(deadline, partial(self._conclude, letter, write, InDoubt()))
+        self.store.submit(write.unit, partial(self._landed, flight, letter, write))
+
+    def _landed(self, flight: Flight, letter: Letter, write: Write, error: Exception | None) -> None:
+        if not flight.over:  # else it was said to be in doubt, and another actor has the log
+            flight.over = True
+            self._conclude(letter, write, error)
+
+    def _conclude(self, letter: Letter, write: Write, error: Exception | None) -> None:
+        """A commit has come to its end: fold and answer; then the next letters."""
+        self._busy = False
+        if isinstance(error, Conflict):
+            self._closed = True
+            self._box.appendleft(letter)
+        else:
+            try:
+                answer = write.settle(None if error is None else self._refusal(error))
+            except Exception as fault:
+                self._crash(letter, fault)
+                return
             self.used = trio.current_time()
+            letter.answer(answer)
+        self._advance()
+        if self._closed:
+            self._wake()
+
+    def _refusal(self, error: Exception) -> Refusal:
+        """What a failed commit is to who asked. Raises what is no answer of a store's."""
+        if isinstance(error, Unavailable):
+            return refuse(
+                "unavailable", "the store takes no writes now; nothing was written, send it again later"
+            )
+        if isinstance(error, InDoubt):
+            self._closed = True
+            return refuse(
+                "in_doubt", "it is not known yet whether this was written; repeat the identical request"
+            )
+        raise error
+
+    def _crash(self, letter: Letter, error: Exception) -> None:
+        """An unexpected fault: who asked hears of it, and the task ends by it."""
+        self._closed = True
+        self._fault = error
+        letter.answer(Crashed(repr(error)))
+        self._wake()
+
+    def _take(self) -> Letter:
+        letter = self._box.popleft()
+        if letter.then is not None:
+            self._asked -= 1
+        self.leaving = False
+        return letter
+
+    async def _park(self) -> None:
+        """Wait until there is something that the task has to do."""
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._task = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self._task = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def _wake(self) -> None:
+        if self._task is not None:
+            trio.lowlevel.reschedule(self._task)
+            self._task = None
+
+    async def _land(self) -> None:
+        """On the way out: wait for a commit that is under way, within its bound."""
+        flight = self._flight
+        if flight is None or flight.over:
+            return
+        with trio.CancelScope(shield=True, deadline=flight.deadline):
+            while not flight.over:
+                await self._park()
+        if not flight.over:
+            flight.expire()
 
     def _turn_away(self, answer: Gone | Crashed) -> None:
         while self._box:
-            letter = self._box.popleft()
-            if letter.reply is not None:
-                letter.reply.answer(answer)
+            self._box.popleft().answer(answer)
         self._asked = 0

@@ -6,11 +6,12 @@ index rows. The desks of both keys are told after the commit; a desk that is not
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from broker.actors.actor import Actor, Stop
+from broker.actors.actor import NOT_NOW, Actor, Stop, Write
 from broker.actors.house import House
 from broker.actors.recent import Recent
 from broker.clock import Clock
@@ -143,7 +144,9 @@ class ConversationActor(Actor[Conversation]):
         mailbox: int,
         commit_timeout_s: float,
     ) -> None:
-        super().__init__(conv, store=store, mailbox=mailbox, commit_timeout_s=commit_timeout_s)
+        super().__init__(
+            conv, store=store, mailbox=mailbox, commit_timeout_s=commit_timeout_s, overdue=house.overdue
+        )
         self._clock = clock
         self._rules = rules
         self._keyring = keyring
@@ -179,6 +182,16 @@ class ConversationActor(Actor[Conversation]):
             self._recent.forget(state)
         else:
             self._recent.ended(state, mono)
+
+    def decide(self, command: Any) -> Any:
+        """An envelope that is next needs nothing but what is known: the hot path."""
+        state = self.state
+        if type(command) is not Send or state is None or command.envelope.n != state.n + 1:
+            return NOT_NOW
+        record = core.decide_send(state, command, self.now(), self._rules)
+        if isinstance(record, Refusal):
+            return record
+        return self._write(state, record, command.envelope.canonical)
 
     async def handle(self, command: Any) -> Any:
         match command:
@@ -296,29 +309,39 @@ class ConversationActor(Actor[Conversation]):
         return None
 
     async def _append(self, state: Conversation, record: Accepted, canonical: bytes) -> Ack | Refusal:
+        write = self._write(state, record, canonical)
+        answer: Ack | Refusal = write.settle(await self.commit(write.unit))
+        return answer
+
+    def _write(self, state: Conversation, record: Accepted, canonical: bytes) -> Write:
+        """The unit of an accepted envelope, and what follows its commit."""
         chain = record.chain.hex()
-        puts: tuple[Put, ...] = ()
+        put: Put | None = None
         if record.type in ("CALL", "PICKUP", "END"):
-            puts = (self._document(state, next_phase(state.phase, record.type), record, None),)
+            put = self._document(state, next_phase(state.phase, record.type), record, None)
         text = row_text(state.conv, record.n, record.sig, chain, canonical)
-        refused = await self.commit(
-            Unit(
-                append=Append(log_name(state.conv), record.n, text, record.at),
-                puts=puts,
-                deliver=_deliveries(state, record),
-            )
+        unit = Unit(
+            append=Append(log_name(state.conv), record.n, text, record.at),
+            puts=() if put is None else (put,),
+            deliver=_deliveries(state, record),
         )
+        return Write(unit, partial(self._settle, state, record, chain, put))
+
+    def _settle(
+        self, state: Conversation, record: Accepted, chain: str, put: Put | None, refused: Refusal | None
+    ) -> Ack | Refusal:
+        """After the commit: fold and tell; or, in doubt, have the store asked about it."""
         if refused is not None:
-            if refused.code == "in_doubt" and puts:
-                self._nudge_for(puts[0])  # it may be written all the same
+            if refused.code == "in_doubt" and put is not None:
+                self._nudge_for(put)  # it may be written all the same
                 for party in (state.caller, state.callee):
                     self._house.tell("desk", party, Doubtful(state.conv))
             return refused
         core.fold(state, record, self._rules.envelopes)
-        if puts:
+        if put is not None:
             state.version += 1
-            self._nudge_for(puts[0])
-        self._tell_desks(state, record)
+            self._nudge_for(put)
+            self._tell_desks(state, record)
         return Ack(state.conv, record.n, chain, record.at)
 
     def _nudge_for(self, put: Put) -> None:

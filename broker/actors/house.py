@@ -12,7 +12,8 @@ from typing import Any
 
 import trio
 
-from broker.actors.actor import Actor, Crashed, Gone, Letter, Reply
+from broker.actors.actor import Actor, Crashed, Gone, Letter, Reply, Then
+from broker.actors.overdue import Overdue
 from broker.wire.refusals import Refusal, refuse
 
 log = logging.getLogger("turret.actors")
@@ -29,6 +30,8 @@ class House:
         self._idle_s = idle_s
         self._factories: dict[str, Factory] = {}
         self._alive: dict[tuple[str, str], Actor[Any]] = {}
+        self.overdue = Overdue()
+        """Their commits under way; `run` it beside `reap`."""
         self.crashes = 0
 
     def add(self, kind: str, factory: Factory) -> None:
@@ -51,7 +54,7 @@ class House:
                     "unavailable", "the broker is stopping; nothing was written, send it again later"
                 )
             reply = Reply()
-            refused = self.actor(kind, key).post(Letter(command, reply))
+            refused = self.actor(kind, key).post(Letter(command, reply.answer))
             if isinstance(refused, Refusal):
                 return refused
             if refused is None:
@@ -62,6 +65,14 @@ class House:
                     return answer
             await trio.lowlevel.checkpoint()
         return refuse("overloaded", "this one keeps changing; try again shortly", retry_after_ms=250)
+
+    def begin(self, actor: Actor[Any], command: Any, then: Then) -> bool:
+        """Have a live actor handle `command`; `then` gets the answer, or the Crashed, or GONE (then ask again).
+
+        False: it takes no letter now, and `then` is not called; `ask` says why, or starts another.
+        """
+        stopping = self._nursery.cancel_scope.cancel_called
+        return not stopping and actor.post(Letter(command, then)) is None
 
     def tell(self, kind: str, key: str, command: Any) -> None:
         """Put a letter in a live actor's mailbox, waiting for nothing. One that is not alive reads the log later."""

@@ -114,20 +114,26 @@ MUTANTS = (
     (
         "retries.unavailable",
         ACTOR,
-        '        except Unavailable:\n            return refuse(\n                "unavailable"',
-        '        except Unavailable:\n            return refuse(\n                "in_doubt"',
+        '        if isinstance(error, Unavailable):\n            return refuse(\n                "unavailable"',
+        '        if isinstance(error, Unavailable):\n            return refuse(\n                "in_doubt"',
     ),
     (
         "retries.in-doubt",
         ACTOR,
-        "        except InDoubt:\n            self._closed = True\n",
-        "        except InDoubt:\n",
+        "        if isinstance(error, InDoubt):\n            self._closed = True\n",
+        "        if isinstance(error, InDoubt):\n",
     ),
     (
         "retries.acknowledged-is-durable",
         ACTOR,
         "                await self.store.commit(unit)\n",
         "                self.nursery.start_soon(self.store.commit, unit)\n",
+    ),
+    (
+        "retries.acknowledged-is-durable",
+        ACTOR,
+        "        self.store.submit(write.unit, partial(self._landed, flight, letter, write))\n",
+        "        self.store.submit(write.unit, print)\n        self._landed(flight, letter, write, None)\n",
     ),
     ("call.wire-key", CONVERSATION, "key = self._keyring.get(state.wire)", "key = self._keyring.current"),
     (

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from broker.actors.actor import GONE, Actor, Crashed, Gone, Letter, Reply
+from broker.actors.actor import GONE, NOT_NOW, Actor, Crashed, Gone, Letter, Reply, Write
 from broker.actors.house import House
 from broker.store.memory import MemoryStore
 from broker.store.port import Append, Conflict, InDoubt, Unavailable, Unit
@@ -34,13 +34,42 @@ class Counter(Actor[int]):
         return self.state
 
 
-def counter(store: MemoryStore, mailbox: int = 4) -> Any:
-    return lambda key: Counter(key, store=store, mailbox=mailbox, commit_timeout_s=5.0)
+class QuickCounter(Counter):
+    """The same, decided where the letter arrives; "wait" alone is left to the task."""
+
+    def decide(self, command: Any) -> Any:
+        if command == "boom":
+            raise ZeroDivisionError
+        if command == "wait" or self.state is None:
+            return NOT_NOW
+        return Write(Unit(append=Append("count", self.state, str(command).encode(), 0)), self._settle)
+
+    def _settle(self, refused: Refusal | None) -> Any:
+        if refused is not None:
+            return refused
+        assert self.state is not None
+        self.state += 1
+        return self.state
+
+
+@pytest.fixture(params=[Counter, QuickCounter], autouse=True)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rule holds in both ways: in the actor's task, and where the letter arrives."""
+    monkeypatch.setattr(f"{__name__}.Chosen", request.param)
+
+
+Chosen: type[Counter] = Counter
+
+
+def counter(store: MemoryStore, mailbox: int = 4, house: House | None = None) -> Any:
+    overdue = house.overdue if house is not None else None
+    return lambda key: Chosen(key, store=store, mailbox=mailbox, commit_timeout_s=5.0, overdue=overdue)
 
 
 def house_of(nursery: trio.Nursery, store: MemoryStore, mailbox: int = 4) -> House:
     house = House(nursery, idle_s=60.0)
-    house.add("counter", counter(store, mailbox))
+    nursery.start_soon(house.overdue.run)
+    house.add("counter", counter(store, mailbox, house))
     return house
 
 
@@ -196,7 +225,7 @@ async def test_letters_behind_a_crash_are_handled_by_the_next_actor() -> None:
 async def test_busy_comes_without_a_checkpoint() -> None:
     actor = counter(MemoryStore(), mailbox=0)("k")
     with trio.testing.assert_no_checkpoints():
-        assert isinstance(actor.post(Letter("x", Reply())), Refusal)
+        assert isinstance(actor.post(Letter("x", Reply().answer)), Refusal)
 
 
 async def test_an_actor_that_left_turns_away_what_comes(autojump_clock: Any) -> None:
@@ -208,7 +237,54 @@ async def test_an_actor_that_left_turns_away_what_comes(autojump_clock: Any) -> 
         actor.leave()
         await wait_all_tasks_blocked()
         assert actor.gone
-        assert isinstance(actor.post(Letter("x", Reply())), Gone)
+        assert isinstance(actor.post(Letter("x", Reply().answer)), Gone)
+
+
+async def test_letters_of_both_ways_keep_their_order(autojump_clock: Any) -> None:
+    store = MemoryStore()
+    answers: list[Any] = []
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store, mailbox=8)
+        await house.ask("counter", "k", "a")
+        actor = house.actor("counter", "k")
+        store.gate.hold()
+        for letter in ("b", "wait", "c", "d"):
+            assert house.begin(actor, letter, answers.append)
+        await wait_all_tasks_blocked()
+        assert answers == []
+        store.gate.release()
+        await wait_all_tasks_blocked()
+        assert answers == [2, 3, 4, 5]
+        assert [entry.data for entry in await store.entries("count")] == [b"a", b"b", b"wait", b"c", b"d"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_fails_at_an_answer_harms_nobody(caplog: Any, autojump_clock: Any) -> None:
+    store = MemoryStore()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        await house.ask("counter", "k", "a")
+        assert house.begin(house.actor("counter", "k"), "b", lambda _: 1 / 0)
+        await wait_all_tasks_blocked()
+        assert await house.ask("counter", "k", "c") == 3
+        nursery.cancel_scope.cancel()
+    assert "who asked failed" in caplog.text
+
+
+async def test_a_commit_that_lands_after_its_bound_is_not_folded(autojump_clock: Any) -> None:
+    store = MemoryStore()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        await house.ask("counter", "k", "a")
+        old = house.actor("counter", "k")
+        store.gate.hold()
+        assert (await house.ask("counter", "k", "b")).code == "in_doubt"
+        store.gate.release()
+        await wait_all_tasks_blocked()
+        assert (old.gone, old.state) == (True, 1)
+        written = len(await store.entries("count"))
+        assert await house.ask("counter", "k", "c") == written + 1
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_reply_is_given_once() -> None:

@@ -1,4 +1,4 @@
-"""The dealing port's opening handshake: from an accepted stream to an open WebSocket, or a plain refusal.
+"""The opening handshake of a WebSocket: from an accepted stream to an open WebSocket, or a plain refusal.
 
 1. The head is read whole and counted before the codec sees it; nothing may follow it before our answer.
 2. Whoever is refused is told why in plain HTTP, and given a moment to read it. The caller bounds the time.
@@ -27,20 +27,26 @@ LINGER_S: Final = 1.0
 PATHS: Final = frozenset({"/", "/ws"})
 
 Peer = tuple[str, int] | None
-Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+Stream = trio.SocketStream | trio.SSLStream[Any]
 
 codec_log = logging.getLogger(f"{__name__}.codec")
 codec_log.setLevel(logging.WARNING)  # the codec tells of each connection at INFO
 
 
 async def shake_hands(
-    broker: Broker, stream: Stream, peer: Peer, proxies: Sequence[Network], origins: Collection[str]
+    broker: Broker,
+    stream: Stream,
+    peer: Peer,
+    proxies: Sequence[Network],
+    origins: Collection[str] | None,
+    read: bytes = b"",
 ) -> tuple[ServerProtocol, Caller] | None:
     """The codec of an open connection, with its answer still to be sent, and who asks; None: it was refused.
 
-    Raises what the stream raises. Cancelling leaves the stream half-way: close it.
+    A browser's Origin is refused unless it stands in `origins`; None: it was judged before. `read`: what was read
+    from the stream already. Raises what the stream raises. Cancelling leaves the stream half-way: close it.
     """
-    opened = await _negotiate(broker, stream, peer, proxies, origins)
+    opened = await _negotiate(broker, stream, peer, proxies, origins, read)
     if isinstance(opened, bytes):
         await _finish(stream, opened)
         return None
@@ -54,10 +60,15 @@ async def turn_away(stream: Stream) -> None:
 
 
 async def _negotiate(
-    broker: Broker, stream: Stream, peer: Peer, proxies: Sequence[Network], origins: Collection[str]
+    broker: Broker,
+    stream: Stream,
+    peer: Peer,
+    proxies: Sequence[Network],
+    origins: Collection[str] | None,
+    read: bytes,
 ) -> tuple[ServerProtocol, Caller] | bytes:
     """As `shake_hands`; bytes are the refusal to send."""
-    head = await _read_head(stream)
+    head = await _read_head(stream, read)
     if isinstance(head, int):
         return _plain(head, [], b"not a WebSocket handshake\n")
     protocol = ServerProtocol(max_size=broker.settings.limits.frame_bytes, logger=codec_log)
@@ -86,9 +97,9 @@ def find_peer(transport: trio.SocketStream) -> Peer:
     return (name[0], name[1]) if isinstance(name, tuple) else None
 
 
-async def _read_head(stream: Stream) -> bytes | int:
+async def _read_head(stream: Stream, read: bytes) -> bytes | int:
     """The request's head, or the status that refuses it. Nothing may follow it before our answer (RFC 6455, 4.1)."""
-    head = bytearray()
+    head = bytearray(read)
     while (end := head.find(b"\r\n\r\n")) < 0:
         if len(head) > HEAD_BYTES:
             return 431
@@ -101,13 +112,13 @@ async def _read_head(stream: Stream) -> bytes | int:
     return bytes(head) if end + 4 == len(head) else 400
 
 
-def _judge(request: Request, origins: Collection[str]) -> int | None:
+def _judge(request: Request, origins: Collection[str] | None) -> int | None:
     """The status with which a request is refused before the handshake is looked at."""
     try:
         origin = request.headers.get("Origin")
     except LookupError:  # several
         return 400
-    if origin is not None and origin not in origins:
+    if origin is not None and origins is not None and origin not in origins:
         return 403
     return None if request.path.partition("?")[0] in PATHS else 404
 

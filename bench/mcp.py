@@ -10,29 +10,20 @@ Linux alone: the times are read from /proc.
 """
 
 import argparse
-import json
-import os
-import platform
-import select
-import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
+from bench.kit.machine import about, cpu_s
+from bench.kit.report import finish, say
+from bench.kit.server import running
 from bench.load import CONNECTIONS, ERAS, FIRST_ID, LEGACY, MODERN, drive
 
-ROOT: Final = Path(__file__).parents[1]
-READY_S: Final = 30.0
-STOP_S: Final = 15.0
 WARM_S: Final = 1.0
-TICKS: Final = os.sysconf("SC_CLK_TCK")
+PACKAGES: Final = ("mcp", "uvicorn", "hypercorn", "trio", "h11")
 OURS: Final = "turret serve"
 YARDSTICK: Final = "SDK MCPServer, default"
 TARGETS: Final = {MODERN: 2.0, LEGACY: 3.0}
@@ -60,13 +51,6 @@ class Figure(NamedTuple):
     calls_ratio: float
 
 
-class Server(NamedTuple):
-    """A running server: where its MCP endpoint is, and its process."""
-
-    url: str
-    pid: int
-
-
 def commands(data: str) -> dict[str, list[str]]:
     """How each server is started; one line of JSON on its stdout says that it is ready, and its `http` address."""
     ours = [
@@ -74,38 +58,6 @@ def commands(data: str) -> dict[str, list[str]]:
         "--bind", "127.0.0.1:0", "--dealing-bind", "127.0.0.1:0",
     ]  # fmt: skip
     return {OURS: ours, **{name: ["bench.sdk_server", mode] for name, mode in SDK.items()}}
-
-
-@contextmanager
-def running(command: list[str]) -> Iterator[Server]:
-    """A server for the length of the block. Raises RuntimeError where it does not start or ends by itself."""
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=errors
-        )
-        assert process.stdout is not None
-        try:
-            ready = select.select([process.stdout], [], [], READY_S)[0]
-            line = process.stdout.readline() if ready else b""
-            if line:
-                yield Server(f"{json.loads(line)['http']}/mcp", process.pid)
-            if not line or process.poll() is not None:
-                errors.seek(0)
-                raise RuntimeError(f"{shlex.join(command)} did not run: {errors.read().decode()[-2000:]}")
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            process.stdout.close()
-
-
-def cpu_s(pid: int) -> float:
-    """Seconds of CPU that a process has used so far, user and system, ended threads included (proc(5))."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def measure(seconds: float, runs: int) -> list[Figure]:
@@ -121,14 +73,15 @@ def measure(seconds: float, runs: int) -> list[Figure]:
             for era in ERAS:
                 for name, server in servers.items():
                     before = cpu_s(server.pid)
-                    calls, took = drive(server.url, era, min(WARM_S, seconds) if at < 0 else seconds, next_id)
+                    url, length = f"{server.ready['http']}/mcp", min(WARM_S, seconds) if at < 0 else seconds
+                    calls, took = drive(url, era, length, next_id)
                     next_id += calls + CONNECTIONS
                     run = Run(calls, took, cpu_s(server.pid) - before)
                     if at >= 0:
                         found.setdefault((name, era), []).append(run)
                     said = f"{run.cpu_s / calls * 1e6:.0f} us CPU a call, {calls / took:.0f} calls/s"
                     turn = f"run {at + 1}/{runs}" if at >= 0 else "warm-up"
-                    print(f"{turn} {era} {name}: {said}", file=sys.stderr, flush=True)
+                    say(f"{turn} {era} {name}: {said}")
     return figures(found)
 
 
@@ -158,21 +111,6 @@ def _least(runs: list[Run]) -> float:
 
 def _speed(runs: list[Run]) -> float:
     return statistics.median(each.calls / each.seconds for each in runs)
-
-
-def about(arguments: list[str]) -> dict[str, str]:
-    """What the figures were taken on."""
-    names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    processor = names[0].partition(":")[2].strip() if names else platform.machine()
-    packages = ("mcp", "uvicorn", "hypercorn", "trio", "h11")
-    return {
-        "machine": f"{processor}, {os.cpu_count()} CPUs, {platform.system()}",
-        "load": f"{os.getloadavg()[2]:.1f} on average in the last 15 minutes, the measurement's own included",
-        "python": platform.python_version(),
-        "packages": ", ".join(f"{each} {version(each)}" for each in packages),
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": shlex.join(["python", "-m", "bench.mcp", *arguments]),
-    }
 
 
 def table(made: list[Figure], facts: Mapping[str, str]) -> str:
@@ -207,17 +145,16 @@ def main(arguments: list[str]) -> int:
     if options.seconds <= 0 or options.runs < 1:
         parser.error("--seconds must be more than 0, --runs at least 1")
     made = measure(options.seconds, options.runs)
-    facts = about(arguments)
+    facts = about("bench.mcp", arguments, PACKAGES)
     print(table(made, facts))
-    if options.json:
-        report: dict[str, Any] = {
-            **facts,
-            "seconds": options.seconds,
-            "runs": options.runs,
-            "connections": CONNECTIONS,
-            "figures": [each._asdict() for each in made],
-        }
-        print(json.dumps(report))
+    report: dict[str, Any] = {
+        **facts,
+        "seconds": options.seconds,
+        "runs": options.runs,
+        "connections": CONNECTIONS,
+        "figures": [each._asdict() for each in made],
+    }
+    finish(report, as_json=options.json)
     return 0
 
 

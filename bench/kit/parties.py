@@ -20,7 +20,10 @@ from broker.wire.keys import SigningKey
 from broker.wire.statement import build_statement
 
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-NOTE: Final = "two-way in five, firm for ten seconds, settles T+2 through the usual account; reply HIT or PASS, or name your own size and side"
+NOTE: Final = (
+    "two-way in five, firm for ten seconds, settles T+2 through the usual account; "
+    "reply HIT or PASS, or name your own size and side"
+)
 TERMS: Final = {
     "instrument": "EURUSD",
     "note": NOTE,

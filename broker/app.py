@@ -7,12 +7,13 @@ fault, and the door shows no more of it than an incident number.
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import trio
 
-from broker.actors.conversation import ConversationActor, stream_name
+from broker.actors.conversation import Ack, ConversationActor, stream_name
 from broker.actors.convwatch import ConvWatch
 from broker.actors.desk import DeskActor
 from broker.actors.guard import Guard
@@ -33,12 +34,14 @@ from broker.tools import directory, streams, transcripts, wire
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
-from broker.tools.registry import Tool, collect
+from broker.tools.registry import AGAIN, Again, Tool, collect
 from broker.wire.ids import Pk
 from broker.wire.keyring import Keyring
 from broker.wire.refusals import Refusal, refuse
 
 __all__ = [
+    "AGAIN",
+    "Again",
     "Broker",
     "Caller",
     "ConvWatch",
@@ -123,6 +126,22 @@ class Broker:
         if name in ("send_env", "send_call") and not isinstance(answer, Refusal) and not answer.replayed:
             self.accepted += 1
         return answer
+
+    def begin(self, caller: Caller, name: str, params: bytes, then: Callable[[Any], object]) -> bool:
+        """Call a tool without waiting, where it has such a way and nothing has to be waited for but the disk.
+
+        True: `then` gets what `call` would return, once, maybe before this returns; or AGAIN, where `call` is needed
+        after all. False: nothing was done, so `call` it. `then` neither waits nor raises.
+        """
+        tool = self.tools.get(name)
+        if tool is None or tool.start is None:
+            return False
+        return tool.begin(Context(caller, self._services), params, partial(self._answered, then))
+
+    def _answered(self, then: Callable[[Any], object], answer: Any) -> None:
+        if type(answer) is Ack and not answer.replayed:
+            self.accepted += 1
+        then(answer)
 
     @_refusing
     async def admit(

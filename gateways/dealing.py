@@ -1,9 +1,9 @@
 """The dealing port: WebSocket for fast bots on bare Trio streams (wire.md, WebSocket).
 
-1. The codec is websockets' sans-I/O core; all frames of one read are handled together, all that waits to be
-   sent leaves in one write. No compression: it buys little on envelopes and costs a bound.
-2. Each connection has exactly one writer. A send that stalls ends the connection; a frame is never cut on an
-   open one.
+1. The codec is websockets' sans-I/O core (frames.py); all frames of one read are handled together, all that waits
+   to be sent leaves in one write. No compression: it buys little on envelopes and costs a bound.
+2. Each connection has one writer, and a way past it for what a socket takes at once while the writer sleeps
+   (flush.py). A send that stalls ends the connection; a frame is never cut on an open one.
 3. Every way out is bounded, whatever the peer does: handshake, stall, silence, close and shutdown have a time.
 """
 
@@ -11,26 +11,24 @@ import os
 import ssl
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import trio
-from websockets.frames import Frame as WireFrame
-from websockets.frames import Opcode
 from websockets.protocol import SEND_EOF, State
 from websockets.server import ServerProtocol
 
 from broker.app import Broker, Caller
 from broker.clock import Clock
 from gateways import render
+from gateways.flush import Direct
+from gateways.frames import Messages
 from gateways.handshake import Peer, Stream, find_peer, shake_hands, turn_away
 from gateways.listen import Bounds, Network, Places, place_of, tune
 from gateways.outbox import TAKE_BYTES, open_outbox
-from gateways.session import CLOSE_S, DRAIN_S, SYSTEM, Frame, Session, restart
+from gateways.session import CLOSE_S, DRAIN_S, SYSTEM, Session, restart
 
 READ_BYTES: Final = 16_384
 """One read. It bounds how many frames are parsed in one go: 2,700 empty ones, about 10 ms."""
-FRAGMENTS: Final = 4_096
-"""Fragments of one message: 64 KiB in pieces of 16 bytes; empty ones would otherwise be endless."""
 TURN_AWAY_S: Final = 0.1
 """Seconds for telling a newcomer that there is no place."""
 _GONE: Final = render.Close(1000, "")
@@ -175,17 +173,19 @@ class _Connection:
         self._clock = clock
         self._bounds = bounds
         self._stream = stream
-        self._bytes: _Bytes = _PlainSocket(stream) if isinstance(stream, trio.SocketStream) else stream
+        self._bytes: _Bytes = stream
         self._protocol = protocol
+        self._messages = Messages(protocol, broker.settings.limits.frame_bytes)
         self._caller = caller
         self._outbox = open_outbox(broker.settings.streams, text_frame)
         self._session: Session | None = None
         self._scope = trio.CancelScope()
+        self._direct: Direct | None = None
+        if isinstance(stream, trio.SocketStream):
+            self._bytes = _PlainSocket(stream)
+            self._direct = Direct(stream.socket.fileno(), self._outbox, self._scope.cancel)
         self._eof = False
         """Whether the writer half-closes when it has sent all."""
-        self._message: bytearray | None = None
-        self._fragments = 0
-        self._binary = False
         self._seen = trio.current_time()
         self._paused = False
         """Whether we do not read now, so that silence proves nothing."""
@@ -195,6 +195,13 @@ class _Connection:
 
     async def run(self) -> None:
         """Serve until the peer has gone or was cut; the caller then closes the stream by force."""
+        try:
+            await self._serve()
+        finally:
+            if self._direct is not None:
+                self._direct.close()
+
+    async def _serve(self) -> None:
         with self._scope:
             async with trio.open_nursery() as nursery:
                 self._session = Session(self._broker, self._caller, self._outbox, nursery, clock=self._clock)
@@ -231,8 +238,7 @@ class _Connection:
                 return
             self._seen = trio.current_time()
             ending = outbox.closing is not None
-            protocol.receive_data(data)
-            frames = self._messages(protocol.events_received())
+            frames = self._messages.read(bytes(data))
             self._flush()
             if protocol.state is not State.OPEN:
                 outbox.end(_GONE)  # the close frame itself waits in the outbox already
@@ -243,47 +249,6 @@ class _Connection:
                 await outbox.wait_room()
             self._paused = False
             self._seen = trio.current_time()
-
-    def _messages(self, frames: Sequence[Any]) -> list[Frame]:
-        """Put fragments together and see to UTF-8 and to sizes; a violation fails the connection."""
-        messages: list[Frame] = []
-        for frame in frames:
-            opcode = frame.opcode
-            if opcode is Opcode.TEXT and frame.fin:
-                data = frame.data
-                binary = False
-            elif opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
-                whole = self._collect(frame)
-                if whole is None:
-                    continue
-                data, binary = whole, self._binary
-            else:
-                continue
-            if not binary and not _is_utf8(data):
-                self._fail("not_utf8")
-                break
-            messages.append(None if binary else data)
-        return messages
-
-    def _collect(self, frame: WireFrame) -> bytes | None:
-        """Add a fragment; the message once it is whole. The codec counts the bytes and checks the order."""
-        if frame.opcode is not Opcode.CONT:
-            self._message, self._fragments = bytearray(), 0
-            self._binary = frame.opcode is Opcode.BINARY
-        assert self._message is not None  # the codec refuses a continuation of nothing
-        self._message += frame.data
-        self._fragments += 1
-        if self._fragments > FRAGMENTS:
-            self._fail("too_large")
-            return None
-        if not frame.fin:
-            return None
-        whole, self._message = bytes(self._message), None
-        return whole
-
-    def _fail(self, why: str) -> None:
-        close = render.CLOSE[why]
-        self._protocol.fail(close.code, close.reason)
 
     def _flush(self) -> None:
         """Hand what the codec wants sent to the writer."""
@@ -300,6 +265,9 @@ class _Connection:
             while True:
                 await outbox.wait_work()
                 frames = outbox.take()
+                if self._direct is not None and self._direct.rest:
+                    frames.insert(0, self._direct.rest)
+                    self._direct.rest = b""
                 if frames:
                     await self._send(b"".join(frames))
                 elif outbox.closing is not None and protocol.state is State.OPEN:
@@ -401,11 +369,3 @@ def text_frame(payload: bytes) -> bytes:
     if size < 65_536:
         return b"\x81\x7e%b%b" % (size.to_bytes(2, "big"), payload)
     return b"\x81\x7f%b%b" % (size.to_bytes(8, "big"), payload)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -1,8 +1,9 @@
 """What waits to be sent on one WebSocket connection (wire.md, Streams: a bounded queue a connection).
 
 1. Many put, one writer takes: whole frames, in order. Nothing here ever cuts a frame.
-2. It is bounded by those who put: each waits while it is `full`, so that it holds one answer more at most. Nobody
-   is closed for having asked for much; who does not read is cut by the writer's deadline.
+2. It is bounded by those who put: each waits while it is `full`, so that it holds one answer more at most, and an
+   acknowledgement for each envelope that was under way. Nobody is closed for having asked for much; who does not read
+   is cut by the writer's deadline.
 3. After the end has been said, nothing more is put: the peer gets a prefix of what it was to get.
 """
 
@@ -33,7 +34,9 @@ class Outbox:
         """How the connection ends once what waits is sent. Set once; text that comes later is dropped."""
         self.ended = trio.Event()
         """Set together with `closing`."""
-        self._frame = frame
+        self.notify: Callable[[], None] = self.wake
+        """Called when something is put while the writer sleeps: wakes it, unless a carrier knows a shorter way."""
+        self.frame = frame
         self._room = room
         self._waiting: deque[bytes] = deque()
         self._size = 0
@@ -53,13 +56,19 @@ class Outbox:
     def put(self, payload: bytes) -> None:
         """Append one text frame. Never waits: look at `full` before, and at `wait_room`."""
         if self.closing is None:
-            self.put_raw(self._frame(payload))
+            self.put_raw(self.frame(payload))
+
+    def put_frame(self, frame: bytes) -> None:
+        """As `put`, for a text frame that was made before."""
+        if self.closing is None:
+            self.put_raw(frame)
 
     def put_raw(self, data: bytes) -> None:
         """Append bytes that are frames already (control frames)."""
         self._waiting.append(data)
         self._size += len(data) + OVERHEAD
-        self._wake()
+        if self._writer is not None:
+            self.notify()
 
     def end(self, close: render.Close, *, at_once: bool = False) -> None:
         """End the connection after what waits, or `at_once` instead of it. The first end stands.
@@ -73,7 +82,7 @@ class Outbox:
             self._size = 0
         self.closing = close
         self.ended.set()
-        self._wake()
+        self.wake()
         self._lot.unpark_all()
 
     async def wait_work(self) -> None:
@@ -110,7 +119,13 @@ class Outbox:
             self._lot.unpark_all()
         return taken
 
-    def _wake(self) -> None:
+    @property
+    def sleeping(self) -> bool:
+        """Whether the writer waits for work, and nothing was said about an end."""
+        return self._writer is not None and self.closing is None
+
+    def wake(self) -> None:
+        """Have the writer look."""
         if self._writer is not None:
             trio.lowlevel.reschedule(self._writer)
             self._writer = None

@@ -11,13 +11,14 @@
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 import trio
 from msgspec import UNSET, UnsetType
 
-from broker.app import Broker, Caller, Ended, Reader, Slow, Watch
+from broker.app import Again, Broker, Caller, Delivery, Ended, Reader, Slow, Watch
 from broker.clock import Clock, SystemClock
 from broker.store.port import Unavailable
 from broker.wire import canonical
@@ -104,7 +105,7 @@ class Session:
         self._outbox = outbox
         self._nursery = nursery
         self._challenge = secrets.token_hex(16)
-        self._underway = Underway(nursery, self._answer)
+        self._underway = Underway(nursery, self._answer, self._begin)
         self._stopped = False
         self._streams: dict[str, _Running] = {}
         self._watching: _Running | None = None
@@ -123,7 +124,8 @@ class Session:
         """
         outbox, tools, underway = self._outbox, self._broker.tools, self._underway
         for count, data in enumerate(frames, 1):
-            await underway.wait_room()
+            if underway.full:
+                await underway.wait_room()
             if outbox.full:
                 await outbox.wait_room()
             if self._stopped:
@@ -163,6 +165,24 @@ class Session:
             self._caller = msgspec.structs.replace(self._caller, pk=None, code=None, until=None)
         return self._caller
 
+    def _begin(self, request: jsonrpc.Request, caller: Caller, ended: Callable[[bool], None]) -> bool:
+        """Start a tool that needs no task; `ended(False)` where it turns out to need one."""
+        try:
+            then = partial(self._give, request, ended)
+            return self._broker.begin(caller, request.method, request.params, then)
+        except Exception:
+            return False  # `_answer` meets the same fault, and shows it
+
+    def _give(self, request: jsonrpc.Request, ended: Callable[[bool], None], outcome: Any) -> None:
+        """Put the answer of a tool that had no task."""
+        again = type(outcome) is Again
+        if not again:
+            try:
+                self._outbox.put(_rendered(request, outcome))
+            except Exception as fault:
+                self._outbox.put(render.jsonrpc_fault(request.id, render.incident(fault, request.method)))
+        ended(not again)
+
     async def _answer(self, request: jsonrpc.Request, caller: Caller) -> None:
         """Run one tool. Here alone a tool's crash is contained: the peer gets -32603, the rest goes on."""
         outbox = self._outbox
@@ -170,10 +190,7 @@ class Session:
             await outbox.wait_room()
         try:
             outcome = await self._broker.call(caller, request.method, request.params)
-            if isinstance(outcome, Refusal):
-                answer = render.jsonrpc_error(request.id, outcome)
-            else:
-                answer = jsonrpc.result(request.id, outcome)
+            answer = _rendered(request, outcome)
         except Unavailable:
             answer = render.jsonrpc_error(request.id, render.NO_STORE)
         except Exception as fault:
@@ -268,13 +285,14 @@ class Session:
         try:
             async with reader:
                 with running.scope:
+                    reader.push_to(partial(self._push, running))
                     while True:
                         for event in await reader.receive():
                             if outbox.full:
                                 await outbox.wait_room()
                             if not running.live:
                                 return
-                            outbox.put(jsonrpc.notification(event.kind, event.params))
+                            outbox.put_frame(_framed(event, outbox))
         except Slow:
             if running.live:
                 self._outbox.end(render.CLOSE["slow"], at_once=True)
@@ -287,6 +305,15 @@ class Session:
         finally:
             if self._streams.get(stream) is running:
                 del self._streams[stream]
+
+    def _push(self, running: _Running, events: Sequence[Delivery]) -> bool:
+        """Take events where they were committed, while the feed has nothing else to do and there is room."""
+        outbox = self._outbox
+        if outbox.full or not running.live:
+            return False
+        for event in events:
+            outbox.put_frame(_framed(event, outbox))
+        return True
 
     def _tell_end(self, running: _Running, refusal: Refusal) -> None:
         """Say why a stream ends, where the peer has not ended it itself."""
@@ -327,6 +354,20 @@ _BINARY: Final = jsonrpc.Malformed(jsonrpc.INVALID_REQUEST, "a binary frame: sen
 _NO_REQUEST: Final = jsonrpc.Malformed(
     jsonrpc.INVALID_REQUEST, "a request needs an id; the wire takes no other"
 )
+
+
+def _rendered(request: jsonrpc.Request, outcome: Any) -> bytes:
+    if isinstance(outcome, Refusal):
+        return render.jsonrpc_error(request.id, outcome)
+    return jsonrpc.result(request.id, outcome)
+
+
+def _framed(event: Delivery, outbox: Outbox) -> bytes:
+    """An event as a frame, made once for all connections that have the same way of framing."""
+    made = event.made
+    if made is None or made[0] is not outbox.frame:
+        made = event.made = (outbox.frame, outbox.frame(jsonrpc.notification(event.kind, event.params)))
+    return made[1]
 
 
 def restart() -> render.Close:

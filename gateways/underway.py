@@ -2,11 +2,13 @@
 
 1. Requests run side by side, but for those of one line: each of these begins when the one before it has ended.
 2. Their number is bounded: who reads the connection waits for room before it begins another.
-3. Whoever runs a request contains its faults; here an exception is a fault of our own and goes up.
+3. Most envelopes need no task: `begin` starts them, and says later that they have ended. The others are run.
+4. Whoever runs a request contains its faults; here an exception is a fault of our own and goes up.
 """
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -23,6 +25,8 @@ ORDERED: Final = frozenset({"send_call", "send_env"})
 """Methods whose requests of one conversation make a line (wire.md, WebSocket: sent without waiting)."""
 
 Run = Callable[[Request, Caller], Awaitable[None]]
+Begin = Callable[[Request, Caller, Callable[[bool], None]], bool]
+"""Starts a request without a task. True: it will say, once, whether it has ended or has to be run. False: run it."""
 
 
 class _Quoted(msgspec.Struct):
@@ -60,16 +64,26 @@ class _Job(msgspec.Struct):
 class Underway:
     """The requests of one connection. `run` does one and puts its answer; `nursery` is the connection's own."""
 
-    def __init__(self, nursery: trio.Nursery, run: Run) -> None:
+    def __init__(self, nursery: trio.Nursery, run: Run, begin: Begin | None = None) -> None:
         self.count = 0
         """How many are under way, those that wait in a line among them."""
         self._nursery = nursery
         self._run = run
+        self._begin = begin
         self._queue: deque[_Job] = deque()
+        """What the next free worker takes."""
         self._lines: dict[str, deque[_Job]] = {}
         """Line → what waits in it behind the one that runs."""
+        self._next: deque[_Job] = deque()
+        """What has come to the head of its line."""
+        self._starting = False
         self._parked: list[trio.lowlevel.Task] = []
         self._lot = trio.lowlevel.ParkingLot()
+
+    @property
+    def full(self) -> bool:
+        """Whether one more has to wait (`wait_room`)."""
+        return self.count >= IN_FLIGHT
 
     async def wait_room(self) -> None:
         """Wait until one more may begin. Cancelling is safe."""
@@ -93,6 +107,17 @@ class Underway:
         self._start(job)
 
     def _start(self, job: _Job) -> None:
+        if self._begin is None or not self._begin(job.request, job.caller, partial(self._begun, job)):
+            self._hire(job)
+
+    def _begun(self, job: _Job, ended: bool) -> None:
+        """The word of a request that was started without a task."""
+        if ended:
+            self._ended(job)
+        else:
+            self._hire(job)
+
+    def _hire(self, job: _Job) -> None:
         """Have one of the workers take it. A parked one costs half of a new task."""
         self._queue.append(job)
         if self._parked:
@@ -125,9 +150,18 @@ class Underway:
         self.count -= 1
         if self._lot:
             self._lot.unpark_all()
-        if job.line is not None:
-            waiting = self._lines[job.line]
-            if waiting:
-                self._queue.append(waiting.popleft())
-            else:
-                del self._lines[job.line]
+        if job.line is None:
+            return
+        waiting = self._lines[job.line]
+        if not waiting:
+            del self._lines[job.line]
+            return
+        self._next.append(waiting.popleft())
+        if self._starting:  # it ended while it was started: the loop below goes on, not one call deeper
+            return
+        self._starting = True
+        try:
+            while self._next:
+                self._start(self._next.popleft())
+        finally:
+            self._starting = False

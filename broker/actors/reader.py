@@ -10,7 +10,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -27,7 +27,7 @@ LOOK_S: Final = 30.0
 """Seconds after which a waiting reader with an `until` looks at the wall clock again: it may have stepped."""
 
 
-class Delivery(msgspec.Struct, frozen=True):
+class Delivery(msgspec.Struct):
     """One event for one stream. `params` is the JSON text of its object, made once for all live readers."""
 
     kind: str
@@ -35,6 +35,8 @@ class Delivery(msgspec.Struct, frozen=True):
     params: bytes
     own: bool
     position: int
+    made: tuple[Any, bytes] | None = None
+    """What a door has made of it, and how: kept so that the next reader's door need not make it again."""
 
 
 class Slow(Exception):
@@ -47,6 +49,10 @@ class Ended(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.code)
         self.refusal = refusal
+
+
+Push = Callable[[Sequence[Delivery]], bool]
+"""Takes events on the spot, all of them (True) or none. It neither waits nor raises."""
 
 
 class Topic:
@@ -116,6 +122,7 @@ class Reader:
         self._bytes = 0
         self._task: trio.lowlevel.Task | None = None
         self._receiving = False
+        self._push: Push | None = None
         self._slow = False
         self._closed = False
         self._end: Refusal | None = None
@@ -149,6 +156,13 @@ class Reader:
             return taken
         finally:
             self._receiving = False
+
+    def push_to(self, push: Push) -> None:
+        """While `receive` waits for the next events, offer them to `push` where they are committed.
+
+        What it takes is handed out: `receive` goes on waiting. So order and position stay one.
+        """
+        self._push = push
 
     async def take(self, most: int = PAGE) -> list[Delivery]:
         """What is there now, at most `most`; [] when all has been read. Raises and cancels as `receive`."""
@@ -194,10 +208,21 @@ class Reader:
             self._fall_back()  # one batch beyond the bound says nothing about a reader that was up to date
         elif full:
             self._give_up()
+        elif self._pushed(batch):
+            return
         else:
             self._pending += batch
             self._bytes += size
         self._wake()
+
+    def _pushed(self, batch: Sequence[Delivery]) -> bool:
+        """Whether the events went out on the spot: only while `receive` waits, and its right has no end yet."""
+        if self._push is None or self._task is None or self._pending or not self._receiving:
+            return False
+        if self._until_ms is not None or self._end is not None or not self._push(batch):
+            return False
+        self._position = batch[-1].position
+        return True
 
     def close(self) -> None:
         """Unsubscribe. A waiting `receive` raises ClosedResourceError. Closing twice is fine."""

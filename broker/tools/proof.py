@@ -149,6 +149,12 @@ async def check_signature(
         return stopped
     if await context.services.verifier.verify(pk, message, sig):
         return None
+    return forged(context, message, code, path)
+
+
+def forged(context: Context, message: bytes, code: str, path: str = "sig") -> Refusal:
+    """The refusal of a signature that does not verify; it costs the address a guess."""
+    guard, caller = context.services.guard, context.caller
     if not caller.exempt:
         guard.bad_signature(caller.address)
     return refuse(

@@ -1,8 +1,15 @@
-"""send_call and send_env: the two tools that write envelopes, in the order of checks of wire.md."""
+"""send_call and send_env: the two tools that write envelopes, in the order of checks of wire.md.
+
+An envelope that is the next one of a live conversation goes the way without waiting (`start_env`): the same checks
+in the same order, and nothing is awaited but its commit. Whatever else it is goes through send_env.
+"""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
+from broker.actors.actor import Actor, Crashed, Gone
 from broker.actors.conversation import Ack, Dial, find_replay, pair_name, taken
 from broker.actors.desk import Release, ReservePlace, ReserveRing
 from broker.actors.guard import place_of
@@ -21,8 +28,8 @@ from broker.tools.lookup import (
     live,
     missing_conv,
 )
-from broker.tools.proof import check_signature
-from broker.tools.registry import tool
+from broker.tools.proof import check_signature, forged
+from broker.tools.registry import AGAIN, tool
 from broker.wire.envelope import Envelope, read_envelope
 from broker.wire.ids import CodeParam, Pk, PkParam, Sig
 from broker.wire.refusals import Refusal, refuse
@@ -66,7 +73,57 @@ async def send_call(
     return await _dial(context, read, Sig(sig))
 
 
-@tool(face="wire", title="Send an envelope")
+def start_env(
+    context: Context,
+    then: Callable[[Any], object],
+    conv: str,
+    n: int,
+    from_pk: str,
+    sig: str,
+    envelope: bytes,
+) -> bool:
+    """send_env without waiting. False for what has to be looked up, or is refused before its signature."""
+    services, caller = context.services, context.caller
+    actor = services.house.alive("conversation", conv)
+    state: Conversation | None = None if actor is None or actor.gone else actor.state
+    if actor is None or state is None:
+        return False
+    read = read_envelope(envelope)
+    if (
+        isinstance(read, Refusal)
+        or read.n <= state.n
+        or read.type == "PICKUP"
+        or not state.party(read.sender)
+        or _envelope_agrees(read, conv, n, from_pk) is not None
+        or services.guard.check(caller.address, caller.exempt) is not None
+    ):
+        return False
+    command = Send(read, Sig(sig))
+    services.verifier.submit(
+        read.sender, read.canonical, sig, partial(_verified, context, then, actor, command)
+    )
+    return True
+
+
+def _verified(
+    context: Context, then: Callable[[Any], object], actor: Actor[Any], command: Send, good: bool
+) -> None:
+    """Go on after the signature: the rest of step 9, then the conversation."""
+    envelope = command.envelope
+    if not good:
+        then(forged(context, envelope.canonical, "bad_signature"))
+    elif (refused := suspended(context.services, envelope)) is not None:
+        then(refused)
+    elif not context.services.house.begin(actor, command, partial(_answered, then)):
+        then(AGAIN)
+
+
+def _answered(then: Callable[[Any], object], answer: Any) -> None:
+    """An actor that has gone or crashed says nothing about the envelope: the tool asks the next one."""
+    then(AGAIN if isinstance(answer, Gone | Crashed) else answer)
+
+
+@tool(face="wire", title="Send an envelope", start=start_env)
 async def send_env(
     context: Context, conv: ConvParam, n: NParam, from_pk: PkParam, sig: SigParam, envelope: EnvelopeParam
 ) -> Ack | Refusal:

@@ -19,7 +19,8 @@ import websockets.trio.client
 from trio.testing import MockClock
 from websockets.frames import Opcode
 
-from gateways.dealing import FRAGMENTS, text_frame
+from gateways.dealing import text_frame
+from gateways.frames import FRAGMENTS
 from tests.support.broker import open_bench
 from tests.support.broker_fake import FakeBroker, proof
 from tests.support.peers import trickle

@@ -83,6 +83,9 @@ class FakeReader:
     def close(self) -> None:
         self.open = False
 
+    def push_to(self, push: Any) -> None:
+        """This reader has no shorter way."""
+
     async def receive(self) -> list[Delivery]:
         """What was told, in order; raises what was put in its place."""
         first = await self._receive.receive()
@@ -174,6 +177,10 @@ class FakeBroker:
         if isinstance(answer, BaseException):
             raise answer
         return await answer(caller, params, progress) if callable(answer) else answer
+
+    def begin(self, caller: Caller, name: str, params: bytes, then: Any) -> bool:
+        """No tool of this broker's goes without a task."""
+        return False
 
     async def admit(
         self, caller: Caller, statement: bytes, sig: str, *, challenge: str | None = None

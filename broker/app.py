@@ -309,7 +309,7 @@ async def open_broker(
             hub=hub,
             presence=Presence(settings.presence, clock),
             guard=Guard(limits, clock),
-            verifier=Verifier(settings.actors.signatures_per_tick),
+            verifier=Verifier(settings.actors.signatures_per_tick, helpers=settings.verify.helpers),
             rules=rules,
             suspended={document.id for document in await store.due("desk", "suspended", 1, 10_000)},
             info=lambda: broker.wire_info(),
@@ -320,6 +320,7 @@ async def open_broker(
         nursery.start_soon(house.overdue.run)
         nursery.start_soon(timers.run)
         nursery.start_soon(services.presence.run)
+        nursery.start_soon(services.verifier.run)
         nursery.start_soon(Janitor(store, clock, settings).run)
         try:
             yield broker

@@ -127,6 +127,13 @@ class Actors(msgspec.Struct, frozen=True, kw_only=True):
     """Signatures verified before the loop turns to its sockets again (measured: loop lag p99 3 ms)."""
 
 
+class Verify(msgspec.Struct, frozen=True, kw_only=True):
+    """Who verifies signatures."""
+
+    helpers: Annotated[int, Meta(ge=0, le=8)] = 0
+    """Helper processes that verify beside the loop, each worth a core of its own; 0: the loop verifies all."""
+
+
 def raise_limits(limits: Limits) -> Limits:
     """Limits that do not bind in a load test; sizes stay as they are.
 
@@ -158,3 +165,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     streams: Streams = Streams()
     store: Store = Store()
     actors: Actors = Actors()
+    verify: Verify = Verify()

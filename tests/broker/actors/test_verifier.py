@@ -1,10 +1,15 @@
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 import trio
 import trio.testing
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from broker.actors.verifier import Verifier, VerifierStatistics
+from broker.actors import helpers as helping
+from broker.actors.verifier import ALONE_S, Verifier, VerifierStatistics
 from broker.wire.keys import SigningKey
+from tests.support.helpers_fake import BAD_SIG, GOOD_SIG, FakeHelpers, honest, pk
 
 BUDGET = 4
 
@@ -24,7 +29,7 @@ class Ticks(trio.abc.Instrument):
         self.made.setdefault(self.tick, []).append(pk)
         if sig == "fault":
             raise ZeroDivisionError
-        return sig == "good"
+        return sig.startswith("good")
 
 
 async def test_it_verifies() -> None:
@@ -35,6 +40,7 @@ async def test_it_verifies() -> None:
         assert not await verifier.verify(key.pk, b"no deal", key.sign(b"deal"))
 
 
+@pytest.mark.requirement("keys.budget")
 async def test_within_the_budget_nobody_waits() -> None:
     ticks = Ticks()
     verifier = Verifier(BUDGET, ticks.check)
@@ -46,6 +52,7 @@ async def test_within_the_budget_nobody_waits() -> None:
     assert ticks.tick <= first + 2, "beyond it the loop turns, and turns to the caller again"
 
 
+@pytest.mark.requirement("keys.budget")
 @pytest.mark.parametrize("callers", [1, 3, 40])
 async def test_no_tick_checks_more_than_its_budget_and_all_are_answered_in_order(callers: int) -> None:
     ticks = Ticks()
@@ -146,6 +153,7 @@ async def test_within_the_budget_what_follows_is_done_before_submit_returns() ->
     assert answers == [False] + [True] * (BUDGET - 1)
 
 
+@pytest.mark.requirement("keys.budget", "keys.order")
 async def test_beyond_the_budget_signatures_are_answered_in_order_a_budget_a_tick() -> None:
     ticks = Ticks()
     verifier = Verifier(BUDGET, ticks.check)
@@ -153,7 +161,9 @@ async def test_beyond_the_budget_signatures_are_answered_in_order_a_budget_a_tic
     for index in range(BUDGET * 5 + 1):
         verifier.submit(str(index), b"", "good", lambda _, index=index: answers.append(index))
     assert len(answers) == BUDGET
-    assert verifier.statistics() == VerifierStatistics(waiting=BUDGET * 4 + 1, delayed=BUDGET * 4 + 1)
+    assert verifier.statistics() == VerifierStatistics(
+        waiting=BUDGET * 4 + 1, delayed=BUDGET * 4 + 1, inline=BUDGET, helped=0, helpers=0, helpers_failed=0
+    )
     await wait_all_tasks_blocked()
     assert answers == list(range(BUDGET * 5 + 1))
     assert [len(names) for names in ticks.made.values()] == [BUDGET] * 5 + [1]
@@ -201,3 +211,213 @@ async def test_who_asks_with_await_and_who_submits_stand_in_one_line() -> None:
     assert answered == ["first"]
     assert await verifier.verify("", b"", "good")
     assert answered == ["first", "second", "third"]
+
+
+class Helped:
+    """A verifier with helpers of the test's own, and what was answered by whom."""
+
+    def __init__(self, fake: FakeHelpers, per_tick: int, helpers: int) -> None:
+        self.ticks = Ticks()
+        self.verifier = Verifier(per_tick, self.ticks.check, helpers=helpers, start=fake.start)
+        self.answers: dict[str, list[tuple[int, bool]]] = {}
+        self.given = 0
+
+    def submit(self, name: str, sig: str = GOOD_SIG) -> None:
+        number = self.given
+        self.given += 1
+        told = self.answers.setdefault(name, [])
+        self.verifier.submit(pk(name), b"", sig, lambda good: told.append((number, good)))
+
+    @property
+    def told(self) -> int:
+        return sum(map(len, self.answers.values()))
+
+    @property
+    def inline(self) -> int:
+        return sum(map(len, self.ticks.made.values()))
+
+
+@asynccontextmanager
+async def helped(fake: FakeHelpers, per_tick: int = BUDGET, helpers: int = 1) -> AsyncIterator[Helped]:
+    it = Helped(fake, per_tick, helpers)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(it.verifier.run)
+        await wait_all_tasks_blocked()
+        yield it
+        nursery.cancel_scope.cancel()
+
+
+async def test_without_helpers_there_is_nothing_to_run() -> None:
+    with trio.fail_after(5):
+        await Verifier(BUDGET).run()
+
+
+async def test_one_that_comes_alone_is_verified_inline(autojump_clock: MockClock) -> None:
+    fake = FakeHelpers()
+    async with helped(fake) as it:
+        for _ in range(3):
+            await trio.sleep(ALONE_S)
+            it.submit("a")
+        assert it.told == it.inline == 3
+        it.submit("a")
+        assert it.told == 3
+        await wait_all_tasks_blocked()
+        assert it.told == 4
+        await trio.sleep(ALONE_S / 2)
+        it.submit("a")
+        assert it.told == 4
+    assert [len(each) for each in fake.batches] == [1]
+
+
+@pytest.mark.requirement("keys.budget")
+async def test_helpers_come_first_then_the_budget_then_the_line() -> None:
+    fake = FakeHelpers()
+    fake.gate = trio.Event()
+    async with helped(fake) as it:
+        it.submit("alone")
+        many = helping.DEPTH_MIN + BUDGET * 5
+        for index in range(many):
+            it.submit(f"{index}")
+        assert it.inline == BUDGET, "the helper has enough, and so has this tick"
+        assert it.verifier.statistics().waiting == many + 1 - helping.DEPTH_MIN - BUDGET
+        await wait_all_tasks_blocked()
+        assert it.inline == many + 1 - helping.DEPTH_MIN
+        assert max(len(each) for each in it.ticks.made.values()) == BUDGET
+        fake.gate.set()
+        await wait_all_tasks_blocked()
+        assert it.told == many + 1
+        statistics = it.verifier.statistics()
+    assert (statistics.inline, statistics.helped) == (it.inline, helping.DEPTH_MIN)
+    assert (statistics.waiting, statistics.helpers) == (0, 1)
+
+
+@pytest.mark.requirement("keys.order")
+@pytest.mark.parametrize("helpers", [1, 3])
+async def test_whoever_verifies_each_keys_answers_come_in_order(helpers: int) -> None:
+    fake = FakeHelpers()
+    async with helped(fake, helpers=helpers) as it:
+        for turn in range(200):
+            if turn % 9 == 0:
+                fake.gate = trio.Event()
+            for index in range(turn % 23):
+                it.submit(f"{index % 5}", GOOD_SIG if it.given % 3 else BAD_SIG)
+            await trio.lowlevel.checkpoint()
+            if turn % 9 == 5:
+                fake.gate.set()
+        fake.gate.set()
+        await wait_all_tasks_blocked()
+        statistics = it.verifier.statistics()
+    assert it.told == it.given
+    assert min(statistics.inline, statistics.helped) > 100
+    for told in it.answers.values():
+        assert told == sorted(told)
+        assert all(good == (number % 3 > 0) for number, good in told)
+    assert max(len(each) for each in it.ticks.made.values()) <= BUDGET
+
+
+@pytest.mark.requirement("keys.order")
+async def test_an_answer_waits_for_the_earlier_ones_of_its_key_alone() -> None:
+    fake = FakeHelpers()
+    fake.gate = trio.Event()
+    async with helped(fake, per_tick=100) as it:
+        it.submit("alone")
+        for _ in range(helping.DEPTH_MIN):
+            it.submit("a")
+        it.submit("a", BAD_SIG)
+        it.submit("b")
+        assert it.answers["b"] == [(helping.DEPTH_MIN + 2, True)]
+        assert it.answers["a"] == []
+        fake.gate.set()
+        await wait_all_tasks_blocked()
+    assert [good for _, good in it.answers["a"]] == [True] * helping.DEPTH_MIN + [False]
+
+
+@pytest.mark.requirement("keys.helpers-replaced", "keys.order")
+async def test_what_helpers_owed_that_ended_is_verified_inline_in_its_place(
+    autojump_clock: MockClock,
+) -> None:
+    fake = FakeHelpers(lambda number, sigs: honest(number, sigs) if number % 3 else None)
+    async with helped(fake, helpers=2) as it:
+        for turn in range(300):
+            for index in range(turn % 31):
+                it.submit(f"{index % 5}", GOOD_SIG if it.given % 3 else BAD_SIG)
+            await trio.sleep(0.01)
+        await trio.sleep(10)
+        statistics = it.verifier.statistics()
+    assert statistics.helpers_failed > 4
+    assert it.told == it.given
+    assert statistics.inline + statistics.helped > it.given
+    for told in it.answers.values():
+        assert told == sorted(told)
+        assert all(good == (number % 3 > 0) for number, good in told)
+    assert max(len(each) for each in it.ticks.made.values()) <= BUDGET
+
+
+@pytest.mark.requirement("keys.helpers-replaced")
+async def test_a_helper_that_hangs_costs_a_second_and_no_answer(autojump_clock: MockClock) -> None:
+    fake = FakeHelpers()
+    fake.gate = trio.Event()
+    async with helped(fake) as it:
+        for _ in range(10):
+            it.submit("a")
+        await trio.sleep(helping.PATIENCE_S * 0.9)
+        assert it.told == 1, "the one that came alone"
+        await trio.sleep(helping.PATIENCE_S * 0.2)
+        assert it.told == 10
+
+
+async def test_when_the_verifier_ends_the_loop_verifies_what_helpers_owe() -> None:
+    fake = FakeHelpers()
+    fake.gate = trio.Event()
+    async with helped(fake) as it:
+        for index in range(10):
+            it.submit("a", GOOD_SIG if index % 2 else BAD_SIG)
+        await wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
+    assert [good for _, good in it.answers["a"]] == [False, True] * 5
+    it.submit("a")
+    await wait_all_tasks_blocked()
+    assert it.told == 11
+
+
+async def test_what_follows_a_helpers_answer_may_submit_and_may_fail(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fake = FakeHelpers()
+    answers: list[int] = []
+    async with helped(fake) as it:
+
+        def follow(left: int) -> None:
+            answers.append(left)
+            if left:
+                it.verifier.submit(pk("a"), b"", GOOD_SIG, lambda _: follow(left - 1))
+            if left % 2:
+                raise ZeroDivisionError
+
+        it.submit("alone")
+        for _ in range(3):
+            it.verifier.submit(pk("a"), b"", GOOD_SIG, lambda _: follow(20))
+        await wait_all_tasks_blocked()
+    assert answers == [left for left in range(20, -1, -1) for _ in range(3)]
+    assert len(caplog.records) == 30
+    assert it.verifier.statistics().helped > 40
+
+
+async def test_who_is_cancelled_while_a_helper_verifies_is_not_answered_and_the_rest_is() -> None:
+    fake = FakeHelpers()
+    fake.gate = trio.Event()
+    async with helped(fake) as it:
+        it.submit("alone")
+        it.submit("a")
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(it.verifier.verify, pk("a"), b"", GOOD_SIG)
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        it.submit("a")
+        fake.gate.set()
+        await wait_all_tasks_blocked()
+        assert await it.verifier.verify(pk("a"), b"", GOOD_SIG)
+        assert not await it.verifier.verify(pk("a"), b"", BAD_SIG)
+    assert it.told == 3
+    assert it.verifier._last == {}

@@ -12,6 +12,8 @@ the benchmark with exit code 1.
     python -m bench.dealers --helpers 1              the same with a verification helper process
     python -m bench.dealers --ws                     over the public port's /ws
     python -m bench.dealers --sweep --plot load.svg  throughput and p99 against offered load
+    python -m bench.dealers --noisy                  bystanders' p99 with one dealer that misbehaves, and without
+    python -m bench.dealers --ring                   from a call to its ring, on an idle broker
 
 With --json the last line of stdout is one object.
 """
@@ -24,19 +26,28 @@ from typing import Any, Final
 
 import msgspec
 
+from bench import noisy, ring
 from bench.kit import plot
 from bench.kit.load import Load
 from bench.kit.machine import about, fsync_ms
 from bench.kit.parties import Dealer, Line, check_transcripts, codes
-from bench.kit.report import finish, say, table
+from bench.kit.report import finish, say, spread, table
 from bench.kit.run import Measured, Run, medians
 from bench.kit.server import Broker, turret
-from bench.kit.websocket import Lost
+from bench.kit.websocket import Lost, Refused
 
 COLUMNS: Final = (
-    "loop", "envelopes_per_s", "ratio_to_verify", "p50_ms", "p99_ms", "lag_p99_ms", "cpu_us_per_envelope",
-    "load_cpu_us_per_envelope", "others_cores", "rss_mib",
+    "loop", "envelopes_per_s", "ratio_to_verify", "ratio_by_cpu", "p50_ms", "p99_ms", "lag_p99_ms",
+    "cpu_us_per_envelope", "load_cpu_us_per_envelope", "others_cores", "rss_mib",
 )  # fmt: skip
+SPREAD: Final = (
+    "envelopes_per_s",
+    "ratio_to_verify",
+    "p50_ms",
+    "p99_ms",
+    "lag_p99_ms",
+    "cpu_us_per_envelope",
+)
 SWEEP: Final = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1)
 
 
@@ -74,33 +85,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(given)
     if options.plot:
         plot.need()
-    with turret(helpers=options.helpers) as broker:
-        try:
-            report = _measure(broker, options)
-        except Lost as fault:
-            say(f"FAILED: {fault}")
-            report = {"ok": False, "errors": [str(fault)]}
-        report["fsync"] = msgspec.to_builtins(fsync_ms(broker.data))
+    try:
+        report = _on_broker(options)
+    except RuntimeError as fault:  # it did not start, or ended by itself
+        say(f"FAILED: {fault}")
+        return 2
     report = {**report, "about": about("bench.dealers", given, ("trio", "websockets", "msgspec", "pynacl"))}
     _show(report)
     finish(report, as_json=options.json)
     return 0 if report["ok"] else 1
 
 
-def _measure(broker: Broker, options: argparse.Namespace) -> dict[str, Any]:
-    field = Field(broker.ws if options.ws else broker.dealing, options.conversations, options.dealers)
+def _on_broker(options: argparse.Namespace) -> dict[str, Any]:
+    with turret(helpers=options.helpers) as broker:
+        url = broker.ws if options.ws else broker.dealing
+        try:
+            report = ring.measure(url) if options.ring else _measure(broker, url, options)
+        except (Lost, Refused, TimeoutError) as fault:
+            report = {"ok": False, "errors": [f"{type(fault).__name__}: {fault}"]}
+        told = {"port": "ws" if options.ws else "dealing", "helpers": options.helpers or 0}
+        return {**report, **told, "fsync": msgspec.to_builtins(fsync_ms(broker.data))}
+
+
+def _measure(broker: Broker, url: str, options: argparse.Namespace) -> dict[str, Any]:
+    field = Field(url, options.conversations, options.dealers)
     try:
         measured = Measured(broker, field.load, options.conversations)
         most = measured.warm_up(min(1.0, options.seconds))
         say(f"warm-up: {most:,.0f} envelopes/s")
-        report = {
-            "ok": True,
-            "port": "ws" if options.ws else "dealing",
-            "conversations": options.conversations,
-            "dealers": options.dealers,
-            "helpers": options.helpers or 0,
-        }
-        if options.sweep:
+        report: dict[str, Any] = {"conversations": options.conversations, "dealers": options.dealers}
+        if options.noisy:
+            rate = _rate(options, most) or noisy.RATE
+            report |= noisy.measure(measured, url, rate=rate, seconds=options.seconds, runs=options.runs)
+        elif options.sweep:
             report |= _sweep(measured, options)
         else:
             report |= _runs(measured, options)
@@ -114,22 +131,26 @@ def _measure(broker: Broker, options: argparse.Namespace) -> dict[str, Any]:
 
 def _runs(measured: Measured, options: argparse.Namespace) -> dict[str, Any]:
     """The same `--runs` times; the medians, and each."""
-    rate, found = 0.0, {}
-    if options.rate.endswith("%"):
-        closed = _repeat(options.runs, "closed loop", lambda: measured.closed(options.seconds))
-        found["closed_loop"] = medians(closed)
-        rate = found["closed_loop"]["envelopes_per_s"] * float(options.rate[:-1]) / 100
-    elif options.rate:
-        rate = float(options.rate)
-    if not rate:
+    found: dict[str, Any] = {}
+    if not options.rate or options.rate.endswith("%"):
         runs = _repeat(options.runs, "closed loop", lambda: measured.closed(options.seconds))
-    else:
+        found["closed_loop"] = medians(runs)
+    rate = _rate(options, found["closed_loop"]["envelopes_per_s"] if found else 0.0)
+    if rate:
         name = f"open loop, {rate:,.0f}/s"
         runs = _repeat(options.runs, name, lambda: measured.open(rate, options.seconds))
     if options.plot:
         plot.distribution(options.plot, {"acknowledgement": measured.latencies}, "Acknowledgement latency")
-    told = {"loop": "open", "offered_per_s": round(rate, 1)} if rate else {"loop": "closed"}
-    return {**told, **medians(runs), **found, "runs": msgspec.to_builtins(runs)}
+    told = {"loop": "open", "offered_per_s": round(rate, 1), **found} if rate else {"loop": "closed"}
+    values = {name: [getattr(run, name) for run in runs] for name in SPREAD}
+    spreads = {name: spread(each) for name, each in values.items()}
+    return {**told, **medians(runs), "spread": spreads, "runs": msgspec.to_builtins(runs)}
+
+
+def _rate(options: argparse.Namespace, most: float) -> float:
+    """Envelopes a second that are asked for; 0: a closed loop."""
+    text: str = options.rate
+    return most * float(text[:-1]) / 100 if text.endswith("%") else float(text or 0)
 
 
 def _repeat(count: int, name: str, run: Any) -> list[Run]:
@@ -170,11 +191,15 @@ def _show(report: dict[str, Any]) -> None:
     if "envelopes_per_s" in report:
         rows.append({**report, "loop": f"{report['loop']}, median"})
     rows += report.get("sweep", [])
+    rows += [{**each, "loop": kind} for kind, each in report.get("noise", {}).items()]
     if rows:
         print(table(rows, COLUMNS))
         print(
             f"V = {report['verifications_per_s']:,.0f} verifications/s on one core; others_cores: CPU of neighbours"
         )
+    for name in ("p99_ratio", "added_p50_ms", "added_p99_ms", "ping_p50_ms", "ring_p50_ms"):
+        if name in report:
+            print(f"{name}: {report[name]}")
     print(f"write + fdatasync alone: p50 {report['fsync']['p50_ms']} ms, p99 {report['fsync']['p99_ms']} ms")
     for each in report["errors"]:
         print(f"FAILED: {each}")
@@ -194,6 +219,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--helpers", type=int, metavar="N", help="verification helper processes (verify.helpers)"
     )
+    parser.add_argument("--noisy", action="store_true", help="bystanders beside a dealer that misbehaves")
+    parser.add_argument("--ring", action="store_true", help="from a call to its ring, on an idle broker")
     parser.add_argument("--sweep", action="store_true", help="open loop at rising load")
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="latency distribution, or the sweep; .png or .svg"

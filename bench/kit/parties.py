@@ -46,6 +46,11 @@ def codes() -> Iterator[str]:
             yield code
 
 
+def chance_code() -> str:
+    """A code that is not among `codes`, by chance: for dealers beside those of a benchmark."""
+    return "A" + "".join(secrets.choice(LETTERS) for _ in range(3))
+
+
 class Dealer:
     """A key with a desk, on one connection that it has proven and whose stream it follows."""
 

@@ -20,6 +20,8 @@ def distribution(file: Path, series: Mapping[str, Sequence[float]], title: str) 
     figure, axes = _figure(title)
     most = 10.0
     for name, values in series.items():
+        if not values:
+            continue
         ordered = sorted(values)
         count = len(ordered)
         axes.plot([count / (count - at) for at in range(count)], ordered, label=name, drawstyle="steps-post")

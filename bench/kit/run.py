@@ -27,6 +27,9 @@ class Run(msgspec.Struct, kw_only=True):
     envelopes_per_s: float
     verifications_per_s: float
     ratio_to_verify: float
+    ratio_by_cpu: float
+    """The cost of a verification over the broker's CPU per envelope: what the ratio would be on cores of its own, if
+    all that the broker does had to fit in one."""
     p50_ms: float
     p99_ms: float
     lag_p50_ms: float
@@ -102,6 +105,7 @@ class Measured:
             envelopes_per_s=round(count / took, 1),
             verifications_per_s=round(mean, 1),
             ratio_to_verify=round(count / took / mean, 4),
+            ratio_by_cpu=round(count / broker_s / mean, 4) if broker_s else 0.0,
             p50_ms=round(percentile(self.latencies, 0.5), 3),
             p99_ms=round(percentile(self.latencies, 0.99), 3),
             lag_p50_ms=lag.ms(0.5),

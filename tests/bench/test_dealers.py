@@ -1,11 +1,14 @@
 """The benchmark of dealers, end to end for a moment. No time is asserted."""
 
 import json
+from typing import Any
 
 import pytest
 
-from bench import dealers
+from bench import dealers, noisy, ring
 from bench.kit.parties import Line
+from bench.kit.run import Measured
+from bench.kit.server import turret
 
 FIGURES = (
     "envelopes_per_s", "verifications_per_s", "ratio_to_verify", "p50_ms", "p99_ms", "cpu_us_per_envelope", "rss_mib",
@@ -52,3 +55,33 @@ def test_a_chain_that_is_not_the_signed_one_fails_the_benchmark(
 def test_a_setting_that_the_broker_does_not_know_fails_clearly() -> None:
     with pytest.raises(SystemExit):
         dealers.main(["--conversations", "0"])
+
+
+def test_a_broker_that_does_not_start_is_said_in_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURRET_LIMITS_RINGZ", "1")
+    assert dealers.main(["--json"]) == 2
+    assert "TURRET_LIMITS_RINGZ is no setting" in capsys.readouterr().err
+
+
+def test_rings_and_noise_are_measured() -> None:
+    with turret() as broker:
+        rung = ring.measure(broker.dealing, times=3)
+        assert (rung["ok"], rung["calls"]) == (True, 3)
+        assert rung["ring_p50_ms"] > 0
+        field = dealers.Field(broker.dealing, 2, 4)
+        measured = Measured(broker, field.load, 2)
+        found = noisy.measure(measured, broker.dealing, rate=50.0, seconds=0.4, runs=1)
+        assert set(found["noise"]) == set(noisy.KINDS)
+        assert found["p99_ratio"] > 0
+        assert field.check() == []
+        field.close()
+
+
+def test_dealers_are_paired_with_all_others_and_never_with_themselves() -> None:
+    field = object.__new__(dealers.Field)
+    dealers_: Any = list("abcde")
+    field.dealers = dealers_
+    pairs = {field._pair(at) for at in range(6)}
+    assert pairs == {(one, other) for one in dealers_[:2] for other in dealers_[2:]}

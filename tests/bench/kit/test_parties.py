@@ -4,8 +4,10 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from websockets.utils import apply_mask
+
 from bench.kit.parties import BODY, Line, codes
-from bench.kit.websocket import MASK, apply_mask, measure
+from bench.kit.websocket import MASK, measure
 from broker.wire.chain import verify_transcript
 from broker.wire.envelope import build
 from broker.wire.keys import SigningKey

@@ -1,6 +1,7 @@
 """What a bench says."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,10 @@ def test_lag_is_what_came_between_two_scrapes() -> None:
 
 
 def test_a_table_has_the_columns_that_are_asked_for() -> None:
-    rows = [{"what": "a", "per_s": 12345.6}, {"what": "b", "per_s": spread([1.0, 3.0, 2.0])}]
+    rows: list[dict[str, Any]] = [
+        {"what": "a", "per_s": 12345.6},
+        {"what": "b", "per_s": spread([1.0, 3.0, 2.0])},
+    ]
     lines = table(rows, ["what", "per_s"]).splitlines()
     assert lines[2] == "|    a |     12,346 |"
     assert lines[3] == "|    b | 2 (1 to 3) |"

@@ -181,18 +181,22 @@ class Verifier:
         """Have a task come in the next tick, unless there is nothing to do."""
         if not self._working and (self._line or (self._helpers is not None and self._helpers.filling)):
             self._working = True
-            trio.lowlevel.spawn_system_task(self._work_through_line)
+            trio.lowlevel.spawn_system_task(self._work_through_line, bool(self._line))
 
-    async def _work_through_line(self) -> None:
-        """A budget a tick, until there is no line. It begins a tick after its spawning."""
+    async def _work_through_line(self, used_up: bool) -> None:
+        """A budget a tick, until there is no line. It begins a tick after its spawning.
+
+        `used_up`: the budget was, a tick ago. A new one beside what others used in this tick would be too much.
+        """
         while True:
-            if self._line:
+            if used_up:
                 self._left = self._per_tick
             self._share()
             if self._helpers is not None:
                 self._helpers.flush()
             if not self._line:
                 break
+            used_up = True
             await trio.lowlevel.cancel_shielded_checkpoint()  # one tick: a shield with a bound
         self._working = False
 

@@ -5,6 +5,7 @@ HELPERS = "broker/actors/helpers.py"
 HELPER = "broker/actors/helper.py"
 
 MUTANTS = (
+    ("keys.budget", VERIFIER, "self._work_through_line, bool(self._line))", "self._work_through_line, True)"),
     (
         "keys.budget",
         VERIFIER,

@@ -291,7 +291,7 @@ async def test_helpers_come_first_then_the_budget_then_the_line() -> None:
     assert (statistics.waiting, statistics.helpers) == (0, 1)
 
 
-@pytest.mark.requirement("keys.order")
+@pytest.mark.requirement("keys.budget", "keys.order")
 @pytest.mark.parametrize("helpers", [1, 3])
 async def test_whoever_verifies_each_keys_answers_come_in_order(helpers: int) -> None:
     fake = FakeHelpers()
@@ -421,3 +421,24 @@ async def test_who_is_cancelled_while_a_helper_verifies_is_not_answered_and_the_
         assert not await it.verifier.verify(pk("a"), b"", BAD_SIG)
     assert it.told == 3
     assert it.verifier._last == {}
+
+
+@pytest.mark.requirement("keys.budget")
+async def test_a_task_that_comes_for_the_helpers_brings_no_second_budget() -> None:
+    fake = FakeHelpers()
+    fake.gate = trio.Event()
+    async with helped(fake, per_tick=BUDGET) as it:
+        it.submit("alone")
+        await trio.lowlevel.checkpoint()
+        for _ in range(20):  # tasks run in any order: theirs before ours, or after
+            fake.gate.set()
+            await wait_all_tasks_blocked()
+            fake.gate = trio.Event()
+            it.submit("a")
+            await trio.lowlevel.checkpoint()
+            for _ in range(helping.DEPTH_MIN + BUDGET * 3):
+                it.submit("b")
+        fake.gate.set()
+        await wait_all_tasks_blocked()
+    assert it.told == it.given
+    assert max(len(each) for each in it.ticks.made.values()) <= BUDGET

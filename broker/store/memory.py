@@ -367,7 +367,7 @@ class MemoryStore:
             del self._remembered[place]
         removed = len(over)
         for stream in self._streams.values():
-            removed += _sweep_stream(stream, retention, limit - removed)
+            removed += _sweep_stream(stream, self._dropped, retention, limit - removed)
         return removed
 
     def free_bytes(self) -> int:
@@ -388,13 +388,16 @@ def _wake(task: trio.lowlevel.Task, answer: Outcome) -> None:
     trio.lowlevel.reschedule(task, _captured(answer))
 
 
-def _sweep_stream(stream: _Stream, retention: Retention, limit: int) -> int:
+def _sweep_stream(stream: _Stream, dropped: set[str], retention: Retention, limit: int) -> int:
     """Remove the oldest events up to the first young one: a clock that stepped back loses nothing."""
     first = stream.oldest
     while stream.oldest <= stream.newest - retention.events_keep and stream.oldest - first < limit:
         letter, append = stream.events[stream.oldest]
-        at = append.at if letter.data is None and append is not None else letter.at
-        if at >= retention.events_before:
+        if letter.data is None and append is not None:
+            young = append.log not in dropped and append.at >= retention.events_before
+        else:
+            young = letter.at >= retention.events_before
+        if young:
             break
         del stream.events[stream.oldest]
         stream.oldest += 1

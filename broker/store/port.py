@@ -139,8 +139,9 @@ class Remembered(msgspec.Struct, frozen=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """What `sweep` removes: a stream's oldest events up to the first not older than `events_before` (wall ms),
-    but never its last `events_keep`; remembered answers whose `until` is before `now`."""
+    """What `sweep` removes: a stream's oldest events up to the first not older than `events_before` (wall ms; one
+    whose text a Drop took is older than everything), but never its last `events_keep`; remembered answers whose
+    `until` is before `now`."""
 
     now: int
     events_before: int

@@ -38,7 +38,8 @@ from broker.store.port import (
 )
 from broker.store.sqlite_hand import Hand
 from broker.store.sqlite_reader import Reader
-from broker.store.sqlite_writer import Outcome, Result, Sweep, Work, Writer
+from broker.store.sqlite_sweep import Sweep
+from broker.store.sqlite_writer import Outcome, Result, Work, Writer
 
 BATCH: Final = 256
 """Units committed together at most: staging them takes the loop 3 ms, and more together gains little."""
@@ -96,7 +97,7 @@ class SqliteStore:
             writing = undo.enter_context(closing(sqlite_file.connect(path)))
             reading = undo.enter_context(closing(sqlite_file.connect(path, writer=False)))
             self.writer = Writer(writing)
-            self._reader = Reader(reading)
+            self._reader = Reader(reading, self.writer.tail)
             undo.pop_all()
         self._hand = Hand("store") if hop == "thread" else None
         self._queue: deque[_Letter] = deque()

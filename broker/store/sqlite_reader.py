@@ -1,23 +1,33 @@
 """All reading of the embedded store, on a connection of its own that can't write.
 
 1. Each query is bounded by its limit and finds its rows by an index (test_sqlite_reader.py asks the planner).
-2. Each is one statement, read to its end: a consistent prefix, and no snapshot that would hold back the log.
+2. Rows and events are first looked for in the tail, then on the disk, then come their texts; what is committed
+   meanwhile is not seen, what is removed meanwhile may be. No snapshot is kept that would hold back the log.
 """
 
 import sqlite3
-from typing import Final
+from contextlib import closing
+from typing import Final, TypeVar
 
 from broker.store.epoch import epoch_of
 from broker.store.port import Document, Entry, Event, Head, Remembered
+from broker.store.sqlite_tail import RUN, Ref, Run, Tail, encode, read_events, read_texts
 
+LOG: Final = "SELECT id FROM log WHERE name = ? AND dropped = 0"
+ROWS: Final = "SELECT last, texts FROM log_run WHERE log = ? AND last > ? ORDER BY last"
+ROWS_BACK: Final = "SELECT last, texts FROM log_run WHERE log = ? AND last < ? ORDER BY last DESC"
 ENTRIES: Final = (
-    "SELECT n, data, at FROM entry WHERE log = (SELECT id FROM log WHERE name = ? AND dropped = 0)"
-    " AND n > ? ORDER BY n LIMIT ?"
+    "SELECT text.n, text.data, text.at FROM json_each(?) AS wanted"
+    " CROSS JOIN text ON text.id = wanted.value"  # CROSS: in the order of the list
 )
-TAIL: Final = (
-    "SELECT n, data, at FROM entry WHERE log = (SELECT id FROM log WHERE name = ? AND dropped = 0)"
-    " AND n < ? ORDER BY n DESC LIMIT ?"
+STREAM: Final = "SELECT id, removed FROM stream WHERE name = ?"
+EVENTS: Final = "SELECT last, events FROM stream_run WHERE stream = ? AND last > ? ORDER BY last"
+TOLD: Final = (
+    "SELECT wanted.key, text.data, text.at FROM json_each(?) AS wanted"
+    " CROSS JOIN text ON text.id = wanted.value"
 )
+NEWEST: Final = "SELECT max(last) FROM stream_run WHERE stream = ?"
+COMMITTED: Final = "SELECT max(id) FROM text WHERE id <= ?"
 GET: Final = "SELECT version, data FROM document WHERE kind = ? AND name = ?"
 _MARKED: Final = (
     "SELECT document.name, document.version, document.data, {order}"
@@ -32,38 +42,89 @@ DUE: Final = _MARKED.format(
     order="mark.value", rest="mark.value <= ? ORDER BY mark.value, mark.id"
 )  # integers come before all text in SQLite's order, so that text is never ≤
 RECALL: Final = "SELECT digest, outcome, until FROM remembered WHERE scope = ? AND name = ?"
-HEAD: Final = (
-    "SELECT removed, (SELECT min(position) FROM event WHERE stream = stream.id),"
-    " (SELECT max(position) FROM event WHERE stream = stream.id) FROM stream WHERE name = ?"
-)
-EVENTS: Final = (
-    "SELECT event.position, event.kind, event.own, coalesce(event.data, entry.data), event.at"
-    " FROM event LEFT JOIN entry ON entry.id = event.entry"
-    " WHERE event.stream = (SELECT id FROM stream WHERE name = ?) AND event.position > ?"
-    " AND (event.data IS NOT NULL OR entry.id IS NOT NULL)"  # else a Drop has taken its text
-    " ORDER BY event.position LIMIT ?"
-)
 META: Final = "SELECT value FROM meta WHERE name = 'secret'"
 MAX: Final = 2**63 - 1
 """SQLite's largest integer."""
+
+T = TypeVar("T")
 
 
 class Reader:
     """The port's reads as plain functions; sqlite3.Error where the file can't be read."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, tail: Tail) -> None:
         self._db = db
+        self._tail = tail
         kept = db.execute(META).fetchone()
         if kept is None:
             raise sqlite3.DatabaseError("the store has lost its secret")
         self._secret: bytes = kept[0]
 
     def entries(self, log: str, after: int, limit: int) -> list[Entry]:
-        return [Entry(*row) for row in self._db.execute(ENTRIES, (log, after, max(limit, 0)))]
+        row = self._db.execute(LOG, (log,)).fetchone()
+        if row is None:
+            return []
+        waiting = self._waiting_rows(row[0])
+        found: Run[int] = Run(after + 1, [])
+        with closing(self._db.execute(ROWS, (row[0], after))) as runs:
+            for last, packed in runs:
+                if len(found.items) >= limit:
+                    break
+                _extend(found, read_texts(last, packed))
+        if waiting is not None:
+            _extend(found, waiting)
+        return self._entries(found.items[: max(limit, 0)])
 
     def tail(self, log: str, before: int | None, limit: int) -> list[Entry]:
-        bound = MAX if before is None else before
-        return [Entry(*row) for row in self._db.execute(TAIL, (log, bound, max(limit, 0)))]
+        row = self._db.execute(LOG, (log,)).fetchone()
+        if row is None:
+            return []
+        before = MAX - RUN if before is None else min(before, MAX - RUN)
+        texts: list[int] = []
+        waiting = self._waiting_rows(row[0])
+        if waiting is not None:
+            texts += _before(waiting, before)
+            before = min(before, waiting.first)
+        with closing(self._db.execute(ROWS_BACK, (row[0], before + RUN))) as runs:
+            for last, packed in runs:
+                if len(texts) >= limit:
+                    break
+                run = read_texts(last, packed)
+                texts += _before(run, before)
+                before = min(before, run.first)
+        return self._entries(texts[: max(limit, 0)])
+
+    def _entries(self, texts: list[int]) -> list[Entry]:
+        """In the order of the list. A row that a Drop has taken meanwhile is none."""
+        return [Entry(*row) for row in self._db.execute(ENTRIES, (encode(texts).decode(),))]
+
+    def _waiting_rows(self, log: int) -> Run[int] | None:
+        newest = self._tail.newest
+        run = self._tail.logs.get(log)
+        if run is None:
+            return None
+        items = run.items.copy()
+        committed = self._committed(newest)
+        while items and items[-1] > committed:
+            items.pop()
+        return Run(run.first, items)
+
+    def _waiting_events(self, stream: int) -> Run[Ref] | None:
+        newest = self._tail.newest
+        run = self._tail.streams.get(stream)
+        if run is None:
+            return None
+        items = run.items.copy()
+        committed = self._committed(newest)
+        while items and items[-1][0] > committed:
+            items.pop()
+        return Run(run.first, items)
+
+    def _committed(self, newest: int) -> int:
+        """The last text that is committed: the tail also holds what is only staged, or was rolled back since it
+        was copied; such a number is not given again."""
+        found: int | None = self._db.execute(COMMITTED, (newest,)).fetchone()[0]
+        return found or 0
 
     def get(self, kind: str, id: str) -> Document | None:
         row = self._db.execute(GET, (kind, id)).fetchone()
@@ -81,14 +142,61 @@ class Reader:
         return None if row is None else Remembered(*row)
 
     def head(self, stream: str) -> Head:
-        removed, oldest, newest = self._db.execute(HEAD, (stream,)).fetchone() or (0, None, None)
-        newest = max(removed, newest or 0)
-        return Head(epoch_of(self._secret, stream), oldest or newest + 1, newest)
+        epoch = epoch_of(self._secret, stream)
+        row = self._db.execute(STREAM, (stream,)).fetchone()
+        if row is None:
+            return Head(epoch, 1, 0)
+        id, removed = row
+        waiting = self._waiting_events(id)
+        written = self._db.execute(NEWEST, (id,)).fetchone()[0]
+        newest = max(removed, written or 0, waiting.last if waiting is not None else 0)
+        return Head(epoch, removed + 1, newest)
 
     def events(self, stream: str, after: int, limit: int) -> list[Event]:
-        rows = self._db.execute(EVENTS, (stream, after, max(limit, 0)))
-        return [Event(stream, position, kind, bool(own), data, at) for position, kind, own, data, at in rows]
+        row = self._db.execute(STREAM, (stream,)).fetchone()
+        if row is None:
+            return []
+        id, removed = row
+        waiting = self._waiting_events(id)
+        after = max(after, removed)
+        found: list[Event] = []
+        while len(found) < limit:
+            refs = self._refs(id, after, limit - len(found), waiting)
+            if not refs.items:
+                break
+            texts = encode([ref[0] for ref in refs.items]).decode()
+            for key, data, at in self._db.execute(TOLD, (texts,)):  # without those that a Drop has taken
+                _, kind, own = refs.items[key]
+                found.append(Event(stream, refs.first + key, kind, own, data, at))
+            after = refs.last
+        return found
+
+    def _refs(self, stream: int, after: int, limit: int, waiting: Run[Ref] | None) -> Run[Ref]:
+        """The first events that come after, at most `limit`."""
+        found: Run[Ref] = Run(after + 1, [])
+        with closing(self._db.execute(EVENTS, (stream, after))) as runs:
+            for last, packed in runs:
+                if len(found.items) >= limit:
+                    break
+                _extend(found, read_events(last, packed))
+        if waiting is not None:
+            _extend(found, waiting)
+        del found.items[limit:]
+        return found
 
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
+
+
+def _extend(found: Run[T], run: Run[T]) -> None:
+    """Add what of a run follows; where nothing is found yet, it may begin later (a sweep has been there)."""
+    if not found.items:
+        found.first = max(found.first, run.first)
+    if run.first <= found.last + 1:
+        found.items += run.items[found.last + 1 - run.first :]
+
+
+def _before(run: Run[T], before: int) -> list[T]:
+    """The same falling, from the one that comes before."""
+    return run.items[: max(before - run.first, 0)][::-1]

@@ -7,14 +7,48 @@
 """
 
 import sqlite3
+from functools import cache
 from typing import Final
 
 import msgspec
 
-from broker.store.port import Append, Conflict, Deliver, Event, Put, Remember, Unit
+from broker.store.port import Conflict, Deliver, Event, Put, Remember, Unit
+from broker.store.sqlite_tail import Tail, Told, encode
 
 KEPT: Final = 20_000
 """Logs, streams and documents whose state is kept in memory, each; beyond it all are forgotten at once."""
+
+
+COLUMNS: Final = 6
+MOST: Final = 256
+"""Texts written by one statement."""
+STEP: Final = 16
+"""Statements are made for so many texts or a multiple: few of them stay prepared."""
+INSERT_TEXTS: Final = (
+    "INSERT INTO text (id, log, n, at, told, data) SELECT * FROM (VALUES {}) WHERE column1 IS NOT NULL"
+)
+DROP_TEXTS: Final = (
+    "DELETE FROM text WHERE id IN"
+    " (SELECT item.value FROM log_run, json_each(log_run.texts) AS item WHERE log_run.log = ?)"
+)
+
+Texts = list[int | bytes | None]
+"""id, log, n, at, told, data of each text, one after the other: as a statement takes them."""
+
+
+@cache
+def _insert(count: int) -> str:
+    values = ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
+    return INSERT_TEXTS.format(values)
+
+
+def insert_texts(db: sqlite3.Connection, texts: Texts) -> None:
+    """One statement for at most MOST texts: its thread needs the interpreter once and not once a row.
+
+    Outside of a transaction it is one, and has returned when it is durable.
+    """
+    count = -(-len(texts) // (COLUMNS * STEP)) * STEP
+    db.execute(_insert(count), texts + [None] * (COLUMNS * count - len(texts)))
 
 
 class _Log(msgspec.Struct):
@@ -43,10 +77,7 @@ class _Rows(msgspec.Struct):
 
     logs: list[tuple[int, str]] = msgspec.field(default_factory=list)
     streams: list[tuple[int, str]] = msgspec.field(default_factory=list)
-    entries: list[tuple[int, int, int, int, bytes]] = msgspec.field(default_factory=list)
-    events: list[tuple[int, int, str, bool, int, int | None, bytes | None]] = msgspec.field(
-        default_factory=list
-    )
+    texts: Texts = msgspec.field(default_factory=list)
     documents: dict[tuple[str, str], _Document] = msgspec.field(default_factory=dict)
     facets: list[tuple[int, str, str]] = msgspec.field(default_factory=list)
     marks: dict[int, tuple[int, int, int, str | int]] = msgspec.field(default_factory=dict)
@@ -62,8 +93,9 @@ class Stage:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._rows = _Rows()
-        self.forget()
-        self._next = {table: self._last_id(table) for table in ("log", "entry", "stream", "document", "mark")}
+        self.tail = Tail(db)
+        self._remember_nothing()
+        self._next = {table: self._last_id(table) for table in ("log", "stream", "document", "mark")}
 
     def _last_id(self, table: str) -> int:
         kept = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
@@ -76,6 +108,10 @@ class Stage:
 
     def forget(self) -> None:
         """After a rollback: nothing that was seen need be true."""
+        self.tail.load()
+        self._remember_nothing()
+
+    def _remember_nothing(self) -> None:
         self._logs: dict[str, _Log] = {}
         self._streams: dict[str, _Stream] = {}
         self._documents: dict[tuple[str, str], _Document] = {}
@@ -122,10 +158,14 @@ class Stage:
         log = self._logs.get(name)
         if log is None:
             row = self._db.execute(
-                "SELECT id, (SELECT max(n) FROM entry WHERE log = log.id), dropped FROM log WHERE name = ?",
+                "SELECT id, (SELECT max(last) FROM log_run WHERE log = log.id), dropped FROM log WHERE name = ?",
                 (name,),
             ).fetchone()
-            log = _Log() if row is None else _Log(row[0], -1 if row[1] is None else row[1], bool(row[2]))
+            log = _Log()
+            if row is not None:
+                waiting = self.tail.logs.get(row[0])
+                written = -1 if row[1] is None else row[1]
+                log = _Log(row[0], written if waiting is None else waiting.last, bool(row[2]))
             self._logs[name] = log
         return log
 
@@ -133,11 +173,14 @@ class Stage:
         stream = self._streams.get(name)
         if stream is None:
             row = self._db.execute(
-                "SELECT id, removed, (SELECT max(position) FROM event WHERE stream = stream.id)"
+                "SELECT id, removed, (SELECT max(last) FROM stream_run WHERE stream = stream.id)"
                 " FROM stream WHERE name = ?",
                 (name,),
             ).fetchone()
-            stream = _Stream() if row is None else _Stream(row[0], max(row[1], row[2] or 0))
+            stream = _Stream()
+            if row is not None:
+                waiting = self.tail.streams.get(row[0])
+                stream = _Stream(row[0], max(row[1], row[2] or 0) if waiting is None else waiting.last)
             self._streams[name] = stream
         return stream
 
@@ -166,22 +209,32 @@ class Stage:
     def _apply(self, unit: Unit) -> None:
         rows = self._rows
         append = unit.append
-        entry = None
+        text, data, at = 0, b"", 0
         if append is not None:
             log = self._open_log(append.log)
             log.newest = append.n
-            entry = self._take_id("entry")
-            rows.entries.append((entry, log.id, append.n, append.at, append.data))
+            text, data, at = self._take_text(), append.data, append.at
+            self.tail.row(log.id, append.n, text)
+        told = []
+        for letter in unit.deliver:
+            if letter.data is None:
+                told.append(self._tell(letter, text, data, at))
+            else:
+                self._tell_own(letter, letter.data)
+        if append is not None:
+            rows.texts += (text, log.id, append.n, at, encode(told), data)
         for put in unit.puts:
             self._put(put)
-        for letter in unit.deliver:
-            self._deliver(letter, append, entry)
         if unit.remember is not None:
             rows.remembered[unit.remember.scope, unit.remember.key] = unit.remember
         if unit.drop is not None:
             log = self._open_log(unit.drop.log)
             log.dropped = True
             rows.dropped.append((log.id,))
+
+    def _take_text(self) -> int:
+        self.tail.newest += 1
+        return self.tail.newest
 
     def _open_log(self, name: str) -> _Log:
         log = self._log(name)
@@ -197,21 +250,20 @@ class Stage:
             self._rows.streams.append((stream.id, name))
         return stream
 
-    def _deliver(self, letter: Deliver, append: Append | None, entry: int | None) -> None:
-        stream = self._open_stream(letter.stream)
-        stream.newest += 1
-        data, at = letter.data, letter.at
-        if data is None and append is not None:
-            at = append.at
-            self._rows.told.append(
-                Event(letter.stream, stream.newest, letter.kind, letter.own, append.data, at)
-            )
-        else:
-            entry = None
-            self._rows.told.append(
-                Event(letter.stream, stream.newest, letter.kind, letter.own, data or b"", at)
-            )
-        self._rows.events.append((stream.id, stream.newest, letter.kind, letter.own, at, entry, data))
+    def _tell(self, letter: Deliver, text: int, data: bytes, at: int) -> Told:
+        stream = self._streams.get(letter.stream)
+        if stream is None or not stream.id:
+            stream = self._open_stream(letter.stream)
+        position = stream.newest = stream.newest + 1
+        kind, own = letter.kind, letter.own
+        self.tail.event(stream.id, position, (text, kind, own))
+        self._rows.told.append(Event(letter.stream, position, kind, own, data, at))
+        return (stream.id, position, kind, own)
+
+    def _tell_own(self, letter: Deliver, data: bytes) -> None:
+        text = self._take_text()
+        told = self._tell(letter, text, data, letter.at)
+        self._rows.texts += (text, None, None, letter.at, encode([told]), data)
 
     def _put(self, put: Put) -> None:
         document = self._document(put.kind, put.id)
@@ -243,22 +295,28 @@ class Stage:
             self._rows.facets.append((facet, kind, name))
         return facet
 
-    def write(self) -> list[Event]:
-        """Write the batch's rows; returns its deliveries, in order."""
+    @property
+    def told(self) -> list[Event]:
+        """The batch's deliveries, in order."""
+        return self._rows.told
+
+    def plain(self) -> Texts | None:
+        """The texts of a batch that is nothing else and fits in one statement: what most of them are."""
+        rows = self._rows
+        if rows.logs or rows.streams or rows.documents or rows.remembered or rows.dropped:
+            return None
+        return None if self.tail.due or len(rows.texts) > MOST * COLUMNS else rows.texts
+
+    def write(self, *, all_indexed: bool = False) -> None:
+        """Write the batch's rows inside a transaction. `all_indexed`: and all of the tail with it."""
         rows = self._rows
         many = self._db.executemany
         if rows.logs:
             many("INSERT INTO log (id, name) VALUES (?, ?)", rows.logs)
         if rows.streams:
             many("INSERT INTO stream (id, name) VALUES (?, ?)", rows.streams)
-        if rows.entries:
-            many("INSERT INTO entry (id, log, n, at, data) VALUES (?, ?, ?, ?, ?)", rows.entries)
-        if rows.events:
-            many(
-                "INSERT INTO event (stream, position, kind, own, at, entry, data)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                rows.events,
-            )
+        for start in range(0, len(rows.texts), MOST * COLUMNS):
+            insert_texts(self._db, rows.texts[start : start + MOST * COLUMNS])
         if rows.documents:
             self._write_documents(rows)
         if rows.remembered:
@@ -266,10 +324,14 @@ class Stage:
                 "INSERT INTO remembered (scope, name, digest, outcome, until) VALUES (?, ?, ?, ?, ?)",
                 [(r.scope, r.key, r.digest, r.outcome, r.until) for r in rows.remembered.values()],
             )
+        if (all_indexed or rows.dropped) and self.tail.behind:
+            self.tail.flush()
+        elif self.tail.due:
+            self.tail.flush(len(rows.texts) // COLUMNS + len(rows.told))
         if rows.dropped:
             many("UPDATE log SET dropped = 1 WHERE id = ?", rows.dropped)
-            many("DELETE FROM entry WHERE log = ?", rows.dropped)
-        return rows.told
+            many(DROP_TEXTS, rows.dropped)
+            many("DELETE FROM log_run WHERE log = ?", rows.dropped)
 
     def _write_documents(self, rows: _Rows) -> None:
         many = self._db.executemany

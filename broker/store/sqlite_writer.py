@@ -13,19 +13,17 @@ from typing import Final
 
 import msgspec
 
-from broker.store.port import Event, InDoubt, Retention, Unavailable, Unit
-from broker.store.sqlite_stage import Stage
+from broker.store.port import Event, InDoubt, Unavailable, Unit
+from broker.store.sqlite_stage import Stage, Texts, insert_texts
+from broker.store.sqlite_sweep import Sweep, sweep
 
-LONG: Final = 256
-"""The step of the index `event_long`: a stream with so many events is in it."""
-
-
-class Sweep(msgspec.Struct, frozen=True):
-    """Remove what retention lets go; the outcome is how many rows."""
-
-    retention: Retention
-    limit: int
-
+OF_THE_UNIT: Final = (
+    sqlite3.ProgrammingError,
+    sqlite3.InterfaceError,
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+)
+"""SQLite's errors that are a fault of whoever made the unit; they come before anything is committed."""
 
 Work = Unit | Sweep
 Outcome = Exception | int | None
@@ -40,13 +38,15 @@ class Result(msgspec.Struct):
 
 
 class Staged(msgspec.Struct):
-    """A transaction that is complete but for its COMMIT."""
+    """A batch that is complete but for what makes it durable."""
 
     works: Sequence[Work]
     outcomes: list[Outcome]
     told: list[Event]
+    texts: Texts | None
+    """All that is to be written, where one statement can; None: a transaction is open and awaits its COMMIT."""
     written: bool
-    """False: nothing was written (all conflicts), so that its COMMIT does not reach the disk."""
+    """False: nothing was written (all conflicts), so that completing it does not reach the disk."""
 
 
 class Writer:
@@ -57,6 +57,8 @@ class Writer:
         """Why nothing is written until the store is opened anew, or None."""
         self.db = db
         self._stage = Stage(db)
+        self.tail = self._stage.tail
+        """What a reader must look at beside the tables."""
 
     def run(self, works: Sequence[Work]) -> Result:
         """Do it all, in order, in one transaction where possible. Never raises for a unit's sake."""
@@ -67,44 +69,52 @@ class Writer:
         return self.complete(staged)
 
     def stage(self, works: Sequence[Work]) -> Staged:
-        """Open a transaction and write all rows into it; `complete` must be called next.
+        """Check and order all of it, and write it into an open transaction unless one statement can do that
+        later; `complete` must be called next.
 
-        Raises what went wrong before COMMIT; everything is then rolled back: call `run_each`.
+        Raises what went wrong; everything is then rolled back: call `run_each`.
         """
         if self.broken is not None:
             raise Unavailable(self.broken)
-        before = self.db.total_changes
-        self._stage.begin()
+        stage = self._stage
+        stage.begin()
         try:
+            outcomes: list[Outcome] = [stage.add(work) if isinstance(work, Unit) else None for work in works]
+            sweeps = {index: work for index, work in enumerate(works) if isinstance(work, Sweep)}
+            texts = None if sweeps else stage.plain()
+            if texts is not None:
+                return Staged(works, outcomes, stage.told, texts, bool(texts))
+            before = self.db.total_changes
             self.db.execute("BEGIN IMMEDIATE")
-            outcomes: list[Outcome] = [
-                self._stage.add(work) if isinstance(work, Unit) else None for work in works
-            ]
-            told = self._stage.write()
-            for index, work in enumerate(works):
-                if isinstance(work, Sweep):
-                    outcomes[index] = self._sweep(work.retention, work.limit)
+            stage.write(all_indexed=bool(sweeps))
+            for index, work in sweeps.items():
+                outcomes[index] = sweep(self.db, work)
         except BaseException:
             self._rollback()
             raise
-        return Staged(works, outcomes, told, self.db.total_changes > before)
+        return Staged(works, outcomes, stage.told, None, self.db.total_changes > before)
 
     def complete(self, staged: Staged) -> Result:
         """Make durable what was staged. Never raises for a unit's sake."""
+        if staged.texts is not None and not staged.written:
+            return Result(staged.outcomes, [])
         try:
-            self.finish()
-        except sqlite3.Error as error:
+            self.finish(staged.texts)
+        except Exception as error:
             self._rollback()
-            # FULL comes from a write before the frame that commits; BUSY before any write.
-            if getattr(error, "sqlite_errorname", "") in ("SQLITE_FULL", "SQLITE_BUSY"):
+            if _is_certain(error):
                 return self.run_each(staged.works, error)
             self.broken = f"a commit failed: {error}"
             return Result([InDoubt(self.broken) for _ in staged.works], [])
+        self._stage.tail.landed()
         return Result(staged.outcomes, staged.told)
 
-    def finish(self) -> None:
-        """COMMIT: returns when the rows are on disk. A seam of its own for tests that break it."""
-        self.db.execute("COMMIT")
+    def finish(self, texts: Texts | None) -> None:
+        """Returns when the rows are on disk. A seam of its own for tests that break it."""
+        if texts is None:
+            self.db.execute("COMMIT")
+        else:
+            insert_texts(self.db, texts)
 
     def run_each(self, works: Sequence[Work], error: Exception) -> Result:
         """After `error` rolled all of it back: each alone, so that one bad unit does not fail the others."""
@@ -118,8 +128,14 @@ class Writer:
         return result
 
     def close(self) -> None:
-        """Move the write-ahead log into the file and close the connection."""
-        with contextlib.suppress(sqlite3.Error):  # it is durable where it is; the next start moves it
+        """Index what is not yet, move the write-ahead log into the file and close the connection."""
+        with contextlib.suppress(
+            sqlite3.Error
+        ):  # it is durable where it is; the next start reads and moves it
+            if self.broken is None and self.tail.behind:
+                self.db.execute("BEGIN IMMEDIATE")
+                self.tail.flush()
+                self.db.execute("COMMIT")
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.db.close()
 
@@ -131,47 +147,21 @@ class Writer:
         except sqlite3.Error as error:
             self.broken = f"a rollback failed: {error}"
 
-    def _sweep(self, retention: Retention, limit: int) -> int:
-        removed = self.db.execute(
-            "DELETE FROM remembered WHERE id IN (SELECT id FROM remembered WHERE until < ? LIMIT ?)",
-            (retention.now, limit),
-        ).rowcount
-        stream = 0
-        # A stream in the short index has so many events at least; with less to keep, look at every stream.
-        long = f"AND position % {LONG} = 0" if retention.events_keep >= LONG else ""
-        sql = f"SELECT stream FROM event WHERE stream > ? {long} ORDER BY stream LIMIT 1"  # noqa: S608
-        while removed < limit and (row := self.db.execute(sql, (stream,)).fetchone()):
-            stream = row[0]
-            removed += self._sweep_stream(stream, retention, limit - removed)
-        return removed
 
-    def _sweep_stream(self, stream: int, retention: Retention, limit: int) -> int:
-        newest = self.db.execute("SELECT max(position) FROM event WHERE stream = ?", (stream,)).fetchone()[0]
-        oldest = self.db.execute(
-            "SELECT position, at FROM event WHERE stream = ? AND position <= ? ORDER BY position LIMIT ?",
-            (stream, newest - retention.events_keep, limit),
-        )
-        old = 0
-        for position, at in oldest:  # mostly the first one is young: no list
-            if at >= retention.events_before:
-                break
-            old = position
-        oldest.close()
-        if not old:
-            return 0
-        self.db.execute("UPDATE stream SET removed = ? WHERE id = ?", (old, stream))
-        return self.db.execute("DELETE FROM event WHERE stream = ? AND position <= ?", (stream, old)).rowcount
+def _is_certain(error: Exception) -> bool:
+    """Whether what failed is certainly not written: FULL comes from a write before the frame that commits, BUSY
+    and READONLY before any write, and what is no SQLite error from before the statement ran."""
+    name = getattr(error, "sqlite_errorname", "")
+    return (
+        not isinstance(error, sqlite3.Error)
+        or name.startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_READONLY"))
+        or isinstance(error, OF_THE_UNIT)
+    )
 
 
 def _certain(error: Exception) -> Exception:
     """What a unit that certainly was not written is answered with."""
-    of_the_unit = (
-        sqlite3.ProgrammingError,
-        sqlite3.InterfaceError,
-        sqlite3.IntegrityError,
-        sqlite3.DataError,
-    )
-    if not isinstance(error, sqlite3.Error) or isinstance(error, of_the_unit):
+    if not isinstance(error, sqlite3.Error) or isinstance(error, OF_THE_UNIT):
         return error  # a fault of whoever made it; trying again would not help
     unavailable = Unavailable(str(error))
     unavailable.__cause__ = error

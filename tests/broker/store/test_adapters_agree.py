@@ -4,13 +4,16 @@ A program is planned by Hypothesis and played in one run, with the embedded stor
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from shutil import copy
 
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.store import sqlite_file, sqlite_tail
 from broker.store.memory import MemoryStore
 from broker.store.port import (
     Append,
@@ -70,8 +73,12 @@ units = st.builds(
 )
 retentions = st.builds(Retention, now=times, events_before=times, events_keep=st.integers(0, 3))
 programs = st.lists(
-    st.one_of(units, units, units, units, retentions, st.just("reopen")), min_size=1, max_size=30
+    st.one_of(units, units, units, units, retentions, st.just("reopen"), st.just("crash")),
+    min_size=1,
+    max_size=30,
 )
+flushes = st.sampled_from((1, 2, 5, 9, 6144))
+"""After how many items the embedded store begins to write its runs."""
 
 
 async def answer(store: Store, step: Unit | Retention, limit: int) -> object:
@@ -119,15 +126,26 @@ async def everything(store: Store) -> list[object]:
     return read
 
 
+def crashed(directory: Path, times: int) -> Path:
+    """What a process that ended this moment would have left, elsewhere."""
+    left = directory.with_name(f"{directory.name}-{times}")
+    left.mkdir()
+    for name in (sqlite_file.FILE, f"{sqlite_file.FILE}-wal"):
+        copy(directory / name, left / name)
+    return left
+
+
 async def play(program: list[Step], directory: Path) -> None:
     memory = MemoryStore()
     embedded = SqliteStore(directory, hop="inline")
     told: tuple[list[Event], list[Event]] = ([], [])
     memory.watch(told[0].extend)
     embedded.watch(told[1].extend)
-    for step in program:
+    for times, step in enumerate(program):
         if isinstance(step, str):
+            left = crashed(directory, times) if step == "crash" else directory
             await embedded.aclose()
+            directory = left
             embedded = SqliteStore(directory, hop="inline")
             embedded.watch(told[1].extend)
         else:
@@ -140,10 +158,20 @@ async def play(program: list[Step], directory: Path) -> None:
     await embedded.aclose()
 
 
-@given(programs)
-def test_both_adapters_give_the_same_answers_and_reads(program: list[Step]) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        trio.run(play, program, Path(directory))
+@contextmanager
+def flushing(every: int) -> Iterator[None]:
+    before = sqlite_tail.FLUSH, sqlite_tail.SLICE, sqlite_tail.RUN
+    sqlite_tail.FLUSH, sqlite_tail.SLICE, sqlite_tail.RUN = every, 1, 2  # type: ignore[misc]  # a test's
+    try:
+        yield
+    finally:
+        sqlite_tail.FLUSH, sqlite_tail.SLICE, sqlite_tail.RUN = before  # type: ignore[misc]  # as they were
+
+
+@given(programs, flushes)
+def test_both_adapters_give_the_same_answers_and_reads(program: list[Step], every: int) -> None:
+    with tempfile.TemporaryDirectory() as directory, flushing(every):
+        trio.run(play, program, Path(directory) / "data")
 
 
 async def together(units: list[Unit], directory: Path) -> None:
@@ -170,8 +198,8 @@ async def together(units: list[Unit], directory: Path) -> None:
     await embedded.aclose()
 
 
-@given(st.lists(units, min_size=2, max_size=30))
+@given(st.lists(units, min_size=2, max_size=30), flushes)
 @settings(max_examples=30)
-def test_units_that_share_a_batch_are_as_if_they_came_one_by_one(units: list[Unit]) -> None:
-    with tempfile.TemporaryDirectory() as directory:
+def test_units_that_share_a_batch_are_as_if_they_came_one_by_one(units: list[Unit], every: int) -> None:
+    with tempfile.TemporaryDirectory() as directory, flushing(every):
         trio.run(together, units, Path(directory))

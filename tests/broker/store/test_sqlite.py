@@ -29,6 +29,7 @@ from broker.store.port import (
     Unit,
 )
 from broker.store.sqlite import SqliteStore
+from broker.store.sqlite_stage import Texts
 
 pytest.register_assert_rewrite("tests.broker.store.conformance", "tests.broker.store.submitting")
 
@@ -240,10 +241,10 @@ async def test_what_waits_is_committed_together(store: SqliteStore, monkeypatch:
     commits = 0
     finish = store.writer.finish
 
-    def count() -> None:
+    def count(texts: Texts | None) -> None:
         nonlocal commits
         commits += 1
-        finish()
+        finish(texts)
 
     monkeypatch.setattr(store.writer, "finish", count)
     async with trio.open_nursery() as nursery:
@@ -266,12 +267,15 @@ async def test_more_than_a_batch_is_committed_in_several(tmp_path: Path) -> None
 # ── what fails ──
 
 
-def failing(name: str, *, done: Callable[[], None] | None = None) -> Callable[[], None]:
+Finish = Callable[[Texts | None], None]
+
+
+def failing(name: str, *, done: Finish | None = None) -> Finish:
     """A COMMIT that fails with SQLite's error `name`, after `done`."""
 
-    def finish() -> None:
+    def finish(texts: Texts | None) -> None:
         if done is not None:
-            done()
+            done(texts)
         error = sqlite3.OperationalError(name)
         error.sqlite_errorname = name
         raise error
@@ -318,7 +322,7 @@ async def test_a_commit_that_found_the_disk_full_is_tried_again_one_by_one(
 ) -> None:
     finish = store.writer.finish
     answers = [failing("SQLITE_FULL"), finish, failing("SQLITE_FULL"), finish]
-    monkeypatch.setattr(store.writer, "finish", lambda: answers.pop(0)())
+    monkeypatch.setattr(store.writer, "finish", lambda texts: answers.pop(0)(texts))
     failed: list[str] = []
 
     async def write(log: str) -> None:
@@ -434,9 +438,9 @@ async def test_a_wedged_disk_holds_up_no_read_and_no_cancellation(
     wedged = threading.Event()
     finish = store.writer.finish
 
-    def wait() -> None:
+    def wait(texts: Texts | None) -> None:
         wedged.wait(10)
-        finish()
+        finish(texts)
 
     monkeypatch.setattr(store.writer, "finish", wait)
     try:

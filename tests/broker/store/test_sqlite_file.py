@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from broker.store import sqlite_file
-from broker.store.port import InUse, NotAStore, SchemaTooNew
+from broker.store.port import InUse, NotAStore, Retention, SchemaTooNew
+from broker.store.sqlite import SqliteStore
+from tests.broker.store.units import AT, refused, row
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_a_store_says_what_it_is(tmp_path: Path) -> None:
     assert sqlite_file.prepare(tmp_path) == path
     with closing(sqlite_file.connect(path)) as db:
         assert db.execute("PRAGMA application_id").fetchone() == (sqlite_file.APPLICATION_ID,)
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (3,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert db.execute("PRAGMA synchronous").fetchone() == (2,)
     assert sorted(item.name for item in tmp_path.iterdir()) == ["turret.db"]
@@ -84,7 +86,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
         db.execute("PRAGMA user_version = 7")
     path.chmod(0o640)
     before = path.read_bytes()
-    with pytest.raises(SchemaTooNew, match="schema 7; this Turret knows up to 2"):
+    with pytest.raises(SchemaTooNew, match="schema 7; this Turret knows up to 3"):
         sqlite_file.prepare(tmp_path)
     assert path.read_bytes() == before
     assert mode(path) == 0o640
@@ -111,7 +113,7 @@ def test_a_store_that_was_being_made_when_the_lights_went_out_is_made_anew(tmp_p
     (tmp_path / "turret.new").write_bytes(b"SQLite format 3\0half")
     path = sqlite_file.prepare(tmp_path)
     with closing(sqlite_file.connect(path)) as db:
-        assert db.execute("SELECT count(*) FROM entry").fetchone() == (0,)
+        assert db.execute("SELECT count(*) FROM text").fetchone() == (0,)
 
 
 def test_an_older_store_is_brought_up_to_date_and_keeps_its_rows(
@@ -120,12 +122,12 @@ def test_an_older_store_is_brought_up_to_date_and_keeps_its_rows(
     path = sqlite_file.prepare(tmp_path)
     with closing(sqlite_file.connect(path)) as db:
         db.execute("INSERT INTO log (name) VALUES ('conv:a')")
-    steps = [*sqlite_file.schema(), (3, "ALTER TABLE log ADD COLUMN colour TEXT;")]
+    steps = [*sqlite_file.schema(), (4, "ALTER TABLE log ADD COLUMN colour TEXT;")]
     monkeypatch.setattr(sqlite_file, "schema", lambda: iter(steps))
     sqlite_file.prepare(tmp_path)
     with closing(sqlite_file.connect(path)) as db:
         assert db.execute("SELECT name, colour FROM log").fetchall() == [("conv:a", None)]
-        assert db.execute("PRAGMA user_version").fetchone() == (3,)
+        assert db.execute("PRAGMA user_version").fetchone() == (4,)
     monkeypatch.undo()
     with pytest.raises(SchemaTooNew):
         sqlite_file.prepare(tmp_path)
@@ -146,9 +148,69 @@ def test_a_store_of_the_first_schema_gets_a_secret_and_loses_streams_that_nobody
     sqlite_file.prepare(tmp_path)
     with closing(sqlite_file.connect(path)) as db:
         assert db.execute("SELECT id, name, removed FROM stream").fetchall() == streams[1:]
-        assert db.execute("SELECT stream, position FROM event").fetchall() == [(3, 1)]
+        assert db.execute("SELECT stream, last FROM stream_run").fetchall() == [(3, 1)]
         assert db.execute("SELECT length(value) FROM meta WHERE name = 'secret'").fetchall() == [(32,)]
         assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def of_schema_2(path: Path, monkeypatch: pytest.MonkeyPatch) -> sqlite3.Connection:
+    """A store as the second schema kept it, open."""
+    steps = list(sqlite_file.schema())
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_file, "schema", lambda: iter(steps[:2]))
+        return sqlite_file.connect(sqlite_file.prepare(path))
+
+
+@pytest.mark.requirement("store.schema")
+async def test_a_store_of_the_second_schema_keeps_rows_events_positions_and_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(of_schema_2(tmp_path, monkeypatch)) as db:
+        db.execute("BEGIN")
+        db.executemany(
+            "INSERT INTO log (id, name, dropped) VALUES (?, ?, ?)", [(1, "a", 0), (2, "b", 1), (3, "c", 0)]
+        )
+        streams = [(1, "pk:a", 0), (2, "pk:swept", 30), (3, "pk:gone", 7)]
+        db.executemany("INSERT INTO stream (id, name, removed) VALUES (?, ?, ?)", streams)
+        entries = [(2 * n + 1, 1, n, AT + n, b"a/%d" % n) for n in range(150)] + [(302, 3, 0, AT, b"c/0")]
+        db.executemany("INSERT INTO entry (id, log, n, at, data) VALUES (?, ?, ?, ?, ?)", entries)
+        events = [
+            (1, n + 1, "env", n % 2, AT + n, 2 * n + 1 if n % 3 else None, None if n % 3 else b"own/%d" % n)
+            for n in range(150)
+        ]
+        events += [
+            (2, position, "env", 1, AT, 400, None) for position in range(31, 41)
+        ]  # their log was dropped
+        events.append((2, 41, "end", 0, AT, 302, None))
+        sql = "INSERT INTO event (stream, position, kind, own, at, entry, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        db.executemany(sql, events)
+        db.execute("UPDATE sqlite_sequence SET seq = 500 WHERE name = 'entry'")
+        db.execute("COMMIT")
+    for _ in range(3):
+        store = SqliteStore(tmp_path, hop="inline")
+        assert [entry.data for entry in await store.entries("a", 60, 10)] == [
+            b"a/%d" % n for n in range(61, 71)
+        ]
+        assert [entry.n for entry in await store.tail("a", 70, 10)] == list(range(69, 59, -1))
+        assert [(entry.at, entry.data) for entry in await store.entries("c")] == [(AT, b"c/0")]
+        told = await store.events("pk:a", 60, 6)
+        assert [(event.position, event.own) for event in told] == [(n, n % 2 == 0) for n in range(61, 67)]
+        assert [event.data for event in told[:4]] == [b"own/60", b"a/61", b"a/62", b"own/63"]
+        assert [event.at for event in told[:2]] == [AT + 60, AT + 61]
+        assert [event.position for event in await store.events("pk:swept", 0)] == [41]
+        heads = [await store.head(name) for name in ("pk:a", "pk:swept", "pk:gone")]
+        assert [(head.oldest, head.newest) for head in heads] == [(1, 150), (31, 41), (8, 7)]
+        assert await refused(store, row("b", 0)) == "drop"
+        assert await refused(store, row("a", 149)) == "append"
+        await store.aclose()
+    store = SqliteStore(tmp_path, hop="inline")
+    await store.commit(row("a", 150, "pk:a", "pk:gone"))
+    ids = store.writer.db.execute("SELECT max(id) FROM text").fetchone()
+    assert ids == (551,), "beyond every number that was ever given, and those of the events' own texts"
+    assert [event.position for event in await store.events("pk:gone", 0)] == [8]
+    assert store.writer.db.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert await store.sweep(Retention(now=0, events_before=AT + 90, events_keep=1)) == 90 + 10
+    await store.aclose()
 
 
 def test_a_reading_connection_can_not_write(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from broker.store import sqlite_file, sqlite_reader
 from broker.store.port import Append, Deliver, Drop, Put, Remember, Retention, Unit
 from broker.store.sqlite import SqliteStore
 from broker.store.sqlite_reader import Reader
+from broker.store.sqlite_tail import Tail
 
-LARGE = ("log", "entry", "stream", "event", "document", "mark", "remembered")
+LARGE = ("log", "text", "log_run", "stream", "stream_run", "document", "mark", "remembered")
 AT = 1_782_345_678_000
 
 
@@ -79,7 +80,7 @@ async def test_opening_reading_and_committing_find_their_rows_by_an_index(
     assert len(planned) > 60 > opening > 4
     db = sqlite3.connect(tmp_path / sqlite_file.FILE)
     assert {each: found for each in planned if (found := scans(db, each))} == {}
-    assert scans(db, "SELECT count(*) FROM entry WHERE at = 1") == ["SCAN entry"]
+    assert scans(db, "SELECT count(*) FROM text WHERE at = 1") == ["SCAN text"]
     db.close()
 
 
@@ -88,13 +89,13 @@ async def session_of_opening(path: Path) -> None:
     await store.aclose()
 
 
-async def test_each_read_is_one_statement_of_the_list(tmp_path: Path) -> None:
+async def test_the_statements_of_the_list_read_in_order(tmp_path: Path) -> None:
     texts = [
         value
         for name, value in vars(sqlite_reader).items()
         if isinstance(value, str) and value.startswith("SELECT") and not name.startswith("_")
     ]
-    assert len(texts) == 10
+    assert len(texts) == 15
     db = sqlite_file.connect(sqlite_file.prepare(tmp_path))
     for text in texts:
         marks = ["x"] * text.count("?")
@@ -105,7 +106,10 @@ async def test_each_read_is_one_statement_of_the_list(tmp_path: Path) -> None:
 
 
 async def test_a_stream_that_nobody_wrote_to_has_a_head_all_the_same(tmp_path: Path) -> None:
-    reader = Reader(sqlite_file.connect(sqlite_file.prepare(tmp_path), writer=False))
+    path = sqlite_file.prepare(tmp_path)
+    writing = sqlite_file.connect(path)
+    reader = Reader(sqlite_file.connect(path, writer=False), Tail(writing))
     head = reader.head("pk:a")
     assert (head.oldest, head.newest, len(head.epoch)) == (1, 0, 16)
     reader.close()
+    writing.close()

@@ -9,6 +9,7 @@ import pytest
 from broker.store import sqlite_file, sqlite_stage
 from broker.store.port import Append, Conflict, Deliver, Put, Unit
 from broker.store.sqlite_stage import Stage
+from broker.store.sqlite_tail import Run
 
 AT = 1_782_345_678_000
 
@@ -35,8 +36,8 @@ def write(stage: Stage, *units: Unit) -> list[object]:
 def test_units_of_one_batch_see_each_other(db: sqlite3.Connection) -> None:
     stage = Stage(db)
     assert write(stage, unit(0, 0), unit(1, 1), unit(2, 2)) == [None] * 3
-    assert db.execute("SELECT n FROM entry ORDER BY id").fetchall() == [(0,), (1,), (2,)]
-    assert db.execute("SELECT position, entry FROM event").fetchall() == [(1, 1), (2, 2), (3, 3)]
+    assert db.execute("SELECT n FROM text ORDER BY id").fetchall() == [(0,), (1,), (2,)]
+    assert stage.tail.streams == {1: Run(1, [(1, "env", False), (2, "env", False), (3, "env", False)])}
     assert db.execute("SELECT version FROM document").fetchall() == [(3,)]
     assert db.execute("SELECT value FROM mark ORDER BY id").fetchall() == [("pk",), (2,)]
 
@@ -55,7 +56,7 @@ def test_the_next_batch_goes_on_where_the_last_one_ended(
         stage = Stage(db)
     again = write(stage, unit(0, 1), unit(1, 0), unit(1, 1))
     assert [type(each) for each in again] == [Conflict, Conflict, type(None)]
-    assert db.execute("SELECT position, entry FROM event").fetchall() == [(1, 1), (2, 2)]
+    assert stage.tail.streams == {1: Run(1, [(1, "env", False), (2, "env", False)])}
     assert db.execute("SELECT id, value FROM mark ORDER BY id").fetchall() == [(1, "pk"), (3, 1)]
     assert db.execute("SELECT name FROM stream").fetchall() == [("pk:a",)]
     assert db.execute("SELECT kind, name FROM facet").fetchall() == [("conv", "open"), ("conv", "due")]

@@ -27,8 +27,8 @@ def writer(tmp_path: Path) -> Iterator[Writer]:
 
 
 @pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Reader]:
-    made = Reader(sqlite_file.connect(sqlite_file.prepare(tmp_path), writer=False))
+def reader(tmp_path: Path, writer: Writer) -> Iterator[Reader]:
+    made = Reader(sqlite_file.connect(sqlite_file.prepare(tmp_path), writer=False), writer.tail)
     yield made
     made.close()
 
@@ -65,7 +65,7 @@ def test_what_changes_nothing_is_not_written(writer: Writer) -> None:
 
 
 def test_a_commit_that_says_busy_was_not_done(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy() -> None:
+    def busy(_: object) -> None:
         error = sqlite3.OperationalError("database is locked")
         error.sqlite_errorname = "SQLITE_BUSY"
         raise error
@@ -81,7 +81,7 @@ def test_a_commit_that_says_busy_was_not_done(writer: Writer, monkeypatch: pytes
 def test_all_of_a_batch_are_in_doubt_when_its_commit_is(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
+    def fail(_: object) -> None:
         raise sqlite3.OperationalError("who knows")
 
     monkeypatch.setattr(writer, "finish", fail)
@@ -167,7 +167,7 @@ def test_a_disk_that_really_fails_loses_nothing_that_was_acknowledged(tmp_path: 
     assert "I/O" in broken
     assert rest == ["refused", number]
     writer = Writer(sqlite_file.connect(sqlite_file.prepare(tmp_path)))
-    reader = Reader(sqlite_file.connect(tmp_path / sqlite_file.FILE, writer=False))
+    reader = Reader(sqlite_file.connect(tmp_path / sqlite_file.FILE, writer=False), writer.tail)
     assert [entry.n for entry in reader.entries("conv:a", -1, 1000)][: int(number)] == list(
         range(int(number))
     )

@@ -4,14 +4,15 @@
 #   make test     the tests
 #   make check    what a change must pass: format, lint, types, imports, size, tests
 #   make conformance   the official MCP judges (fetched with npm); writes docs/reference/conformance.md
-#   make bench-mcp   what a call of a tool costs, beside the official SDK's server (bench/README.md)
+#   make bench    how fast it is: the short form of every measurement (bench/README.md); BENCH_ARGS="dealers ws" chooses
+#   make bench-dealers, bench-mcp, bench-idle, …   one of them at length; BENCH_ARGS="--runs 5 --json" goes to it
 #   make docs     print docs/reference/ from the code again
 #   make soak     the long run: a broker killed ROUNDS times under load, properties with many examples,
 #                 and the mutants: does each rule's test bite?
 #
 # PYTHON=/path/to/python3 chooses the Python; PYTEST_ARGS="-k ring -n0" goes to pytest.
 
-.PHONY: help demo test check format lint types imports size docs soak conformance bench-mcp clean venv-server venv-dev
+.PHONY: help demo test check format lint types imports size docs soak conformance bench clean venv-server venv-dev venv-bench
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
@@ -30,6 +31,9 @@ venv-server:
 
 venv-dev:
 	@sh .ci/venv dev
+
+venv-bench:
+	@sh .ci/venv bench
 
 demo: venv-server
 	@$(BIN)/turret demo
@@ -67,8 +71,11 @@ soak: venv-dev
 conformance: venv-dev
 	$(BIN)/python -m tests.conformance.run
 
-bench-mcp: venv-dev
-	$(BIN)/python -m bench.mcp $(BENCH_ARGS)
+bench: venv-bench
+	$(BIN)/python -m bench $(BENCH_ARGS)
+
+bench-%: venv-bench
+	$(BIN)/python -m bench.$* $(BENCH_ARGS)
 
 clean:
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist turret-demo

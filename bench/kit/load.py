@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.kit.parties import Dealer, Line
-from bench.kit.websocket import SILENCE_S, Lost, control, measure
+from bench.kit.websocket import READ_BYTES, SILENCE_S, Lost, control, measure
 
-READ_BYTES: Final = 32_768
 _ANSWER: Final = b'{"jsonrpc":"2.0","id":'
 _RESULT: Final = b',"result":{'
 _ID_AT: Final = len(_ANSWER)

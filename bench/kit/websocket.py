@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from websockets.utils import apply_mask
 
 SILENCE_S: Final = 20.0
+READ_BYTES: Final = 32_768
+"""One read: beyond 128 KiB the allocator would ask the kernel for each."""
 MASK: Final = b"\x5a\x0f\xc3\x96"
 _HEAD: Final = (
     "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -179,7 +179,8 @@ def test_a_ping_is_answered() -> None:
 
     load, _, sockets = make(pinging)
     load.open()
-    sockets[2].settimeout(5)
-    pong = sockets[2].recv(8)
+    far = sockets[3]  # the far end of whose turn it is not: nobody else reads it now
+    far.settimeout(5)
+    pong = far.recv(8)
     assert (pong[0], apply_mask(pong[6:], pong[2:6])) == (0x8A, b"hi")
     close(sockets)

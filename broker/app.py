@@ -7,13 +7,14 @@ fault, and the door shows no more of it than an incident number.
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import trio
 
-from broker.actors.conversation import Ack, ConversationActor, stream_name
+from broker.actors.actor import Again
+from broker.actors.calls import stream_name
+from broker.actors.conversation import ConversationActor, Tally
 from broker.actors.convwatch import ConvWatch
 from broker.actors.desk import DeskActor
 from broker.actors.guard import Guard
@@ -34,13 +35,12 @@ from broker.tools import directory, streams, transcripts, wire
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
-from broker.tools.registry import AGAIN, Again, Tool, collect
+from broker.tools.registry import Then, Tool, collect
 from broker.wire.ids import Pk
 from broker.wire.keyring import Keyring
 from broker.wire.refusals import Refusal, refuse
 
 __all__ = [
-    "AGAIN",
     "Again",
     "Broker",
     "Caller",
@@ -52,6 +52,7 @@ __all__ = [
     "Refusal",
     "Slow",
     "Statistics",
+    "Then",
     "Tool",
     "Watch",
     "open_broker",
@@ -104,7 +105,6 @@ class Broker:
         self.settings = services.settings
         self.mcp_url: str | None = None
         self.dealing_url: str | None = None
-        self.accepted = 0
         self.stopping = False
 
     @property
@@ -122,26 +122,15 @@ class Broker:
         actor goes on, and the identical request gets the stored answer.
         """
         tools = {**self.tools, **self.operator_tools} if caller.operator else self.tools
-        answer = await tools[name].run(Context(caller, self._services, progress), params)
-        if name in ("send_env", "send_call") and not isinstance(answer, Refusal) and not answer.replayed:
-            self.accepted += 1
-        return answer
+        return await tools[name].run(Context(caller, self._services, progress), params)
 
-    def begin(self, caller: Caller, name: str, params: bytes, then: Callable[[Any], object]) -> bool:
-        """Call a tool without waiting, where it has such a way and nothing has to be waited for but the disk.
+    def begin(self, caller: Caller, tool: Tool, arguments: Any, then: Then) -> bool:
+        """Call a tool without waiting, with what its `quick` has read; nothing is waited for but the disk.
 
-        True: `then` gets what `call` would return, once, maybe before this returns; or AGAIN, where `call` is needed
-        after all. False: nothing was done, so `call` it. `then` neither waits nor raises.
+        True: `then` gets what `call` would return, once, maybe before this returns; or an Again, where `call` is
+        needed after all. False: nothing was done, so `call` it. `then` neither waits nor raises.
         """
-        tool = self.tools.get(name)
-        if tool is None or tool.start is None:
-            return False
-        return tool.begin(Context(caller, self._services), params, partial(self._answered, then))
-
-    def _answered(self, then: Callable[[Any], object], answer: Any) -> None:
-        if type(answer) is Ack and not answer.replayed:
-            self.accepted += 1
-        then(answer)
+        return tool.start is not None and tool.start(Context(caller, self._services), arguments, then)
 
     @_refusing
     async def admit(
@@ -257,7 +246,7 @@ class Broker:
             pending_bytes=hub.pending_bytes,
             desks_online=self._services.presence.statistics().desks,
             signatures_delayed=self._services.verifier.statistics().delayed,
-            accepted=self.accepted,
+            accepted=self._services.tally.accepted,
             free_bytes=self._services.store.free_bytes(),
         )
 
@@ -311,6 +300,7 @@ async def open_broker(
             guard=Guard(limits, clock),
             verifier=Verifier(settings.actors.signatures_per_tick, helpers=settings.verify.helpers),
             rules=rules,
+            tally=Tally(),
             suspended={document.id for document in await store.due("desk", "suspended", 1, 10_000)},
             info=lambda: broker.wire_info(),
         )
@@ -354,6 +344,7 @@ def _add_actors(
             house=services.house,
             started=started,
             recent=recent,
+            tally=services.tally,
             nudge=timers.nudge,
             mailbox=mailbox,
             commit_timeout_s=timeout,

@@ -17,7 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from quart import Quart, Response
 
-from broker.app import Broker, Caller, Progress
+from broker.app import Again, Broker, Caller, Progress, Then, Tool
 from broker.wire.refusals import Refusal
 
 COUNTED: Final = frozenset({"accepted", "crashes", "slow_readers", "signatures_delayed"})
@@ -145,6 +145,18 @@ class _Measured:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
+
+    def begin(self, caller: Caller, tool: Tool, arguments: Any, then: Then) -> bool:
+        """As the broker's; what turns out to need `call` is counted there."""
+        began = trio.current_time()
+
+        def answered(outcome: Any) -> None:
+            if not isinstance(outcome, Again):
+                said = outcome.code if isinstance(outcome, Refusal) else "ok"
+                self._metrics.called(tool.name, said, trio.current_time() - began)
+            then(outcome)
+
+        return self._broker.begin(caller, tool, arguments, answered)
 
     async def call(
         self, caller: Caller, name: str, params: bytes, *, progress: Progress | None = None

@@ -27,7 +27,7 @@ from broker.wire.ids import CodeParam
 from broker.wire.refusals import Refusal, refuse
 from gateways import jsonrpc, render
 from gateways.outbox import Outbox
-from gateways.underway import Underway
+from gateways.underway import Job, Underway
 
 STREAMS: Final = 16
 """Streams that one connection may follow: a bot of many desks, not a fan-out of its own."""
@@ -132,8 +132,11 @@ class Session:
                 return
             message = jsonrpc.read(data) if data is not None else _BINARY
             if isinstance(message, jsonrpc.Request) and message.has_id:
-                if message.method in tools:
-                    underway.begin(message, self._who())
+                if (tool := tools.get(message.method)) is not None:
+                    quick = tool.quick
+                    underway.begin(
+                        message, self._who(), quick.read(message.params) if quick is not None else None
+                    )
                 elif message.method in _METHODS:
                     await self._change(message)
                 else:
@@ -165,17 +168,18 @@ class Session:
             self._caller = msgspec.structs.replace(self._caller, pk=None, code=None, until=None)
         return self._caller
 
-    def _begin(self, request: jsonrpc.Request, caller: Caller, ended: Callable[[bool], None]) -> bool:
+    def _begin(self, job: Job, ended: Callable[[bool], None]) -> bool:
         """Start a tool that needs no task; `ended(False)` where it turns out to need one."""
+        request = job.request
         try:
             then = partial(self._give, request, ended)
-            return self._broker.begin(caller, request.method, request.params, then)
+            return self._broker.begin(job.caller, self._broker.tools[request.method], job.arguments, then)
         except Exception:
             return False  # `_answer` meets the same fault, and shows it
 
     def _give(self, request: jsonrpc.Request, ended: Callable[[bool], None], outcome: Any) -> None:
         """Put the answer of a tool that had no task."""
-        again = type(outcome) is Again
+        again = isinstance(outcome, Again)
         if not again:
             try:
                 self._outbox.put(_rendered(request, outcome))

@@ -9,7 +9,7 @@
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -25,8 +25,6 @@ ORDERED: Final = frozenset({"send_call", "send_env"})
 """Methods whose requests of one conversation make a line (wire.md, WebSocket: sent without waiting)."""
 
 Run = Callable[[Request, Caller], Awaitable[None]]
-Begin = Callable[[Request, Caller, Callable[[bool], None]], bool]
-"""Starts a request without a task. True: it will say, once, whether it has ended or has to be run. False: run it."""
 
 
 class _Quoted(msgspec.Struct):
@@ -55,10 +53,18 @@ def line_of(request: Request) -> str | None:
     return named.conv or (named.envelope.conv if named.envelope is not None else None)
 
 
-class _Job(msgspec.Struct):
+class Job(msgspec.Struct):
+    """A request under way."""
+
     request: Request
     caller: Caller
     line: str | None
+    arguments: Any = None
+    """What a tool that may start without a task has read of its params."""
+
+
+Begin = Callable[[Job, Callable[[bool], None]], bool]
+"""Starts a request without a task. True: it will say, once, whether it has ended or has to be run. False: run it."""
 
 
 class Underway:
@@ -70,11 +76,11 @@ class Underway:
         self._nursery = nursery
         self._run = run
         self._begin = begin
-        self._queue: deque[_Job] = deque()
+        self._queue: deque[Job] = deque()
         """What the next free worker takes."""
-        self._lines: dict[str, deque[_Job]] = {}
+        self._lines: dict[str, deque[Job]] = {}
         """Line → what waits in it behind the one that runs."""
-        self._next: deque[_Job] = deque()
+        self._next: deque[Job] = deque()
         """What has come to the head of its line."""
         self._starting = False
         self._parked: list[trio.lowlevel.Task] = []
@@ -95,10 +101,14 @@ class Underway:
         while self.count:
             await self._lot.park()
 
-    def begin(self, request: Request, caller: Caller) -> None:
-        """Have a request run, as `caller` asks it now: at once, or after those before it in its line."""
+    def begin(self, request: Request, caller: Caller, arguments: Any = None) -> None:
+        """Have a request run, as `caller` asks it now: at once, or after those before it in its line.
+
+        With `arguments` it may start without a task; it stands in the line of their `conv`.
+        """
         self.count += 1
-        job = _Job(request, caller, line_of(request))
+        line = line_of(request) if arguments is None else arguments.conv
+        job = Job(request, caller, line, arguments)
         if job.line is not None:
             if (waiting := self._lines.get(job.line)) is not None:
                 waiting.append(job)
@@ -106,18 +116,18 @@ class Underway:
             self._lines[job.line] = deque()
         self._start(job)
 
-    def _start(self, job: _Job) -> None:
-        if self._begin is None or not self._begin(job.request, job.caller, partial(self._begun, job)):
+    def _start(self, job: Job) -> None:
+        if job.arguments is None or self._begin is None or not self._begin(job, partial(self._begun, job)):
             self._hire(job)
 
-    def _begun(self, job: _Job, ended: bool) -> None:
+    def _begun(self, job: Job, ended: bool) -> None:
         """The word of a request that was started without a task."""
         if ended:
             self._ended(job)
         else:
             self._hire(job)
 
-    def _hire(self, job: _Job) -> None:
+    def _hire(self, job: Job) -> None:
         """Have one of the workers take it. A parked one costs half of a new task."""
         self._queue.append(job)
         if self._parked:
@@ -146,7 +156,7 @@ class Underway:
             parked.append(me)
             await trio.lowlevel.wait_task_rescheduled(abort)
 
-    def _ended(self, job: _Job) -> None:
+    def _ended(self, job: Job) -> None:
         self.count -= 1
         if self._lot:
             self._lot.unpark_all()

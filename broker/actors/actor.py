@@ -13,10 +13,8 @@ import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-import msgspec
 import trio
 
 from broker.actors.overdue import Flight, Overdue
@@ -30,8 +28,12 @@ Then = Callable[[Any], object]
 """Takes the answer to one letter, once, on the loop. It neither waits nor raises."""
 
 
-class Gone:
-    """The answer of an actor that left before it took the letter; ask again, a new one reads the log."""
+class Again:
+    """An answer that says nothing about the command: ask again, another actor reads the log."""
+
+
+class Gone(Again):
+    """The answer of an actor that left before it took the letter."""
 
 
 GONE: Final = Gone()
@@ -44,7 +46,7 @@ class NotNow:
 NOT_NOW: Final = NotNow()
 
 
-class Crashed(Exception):
+class Crashed(Again, Exception):
     """The actor met an unexpected fault while it held this letter; its state is read from the log again."""
 
 
@@ -52,11 +54,15 @@ class Stop(Exception):
     """Raised inside an actor to end it after its present letter was answered."""
 
 
-class Write(msgspec.Struct, frozen=True):
-    """A decision: commit `unit`, then `settle` folds it and gives the answer (or says what a refusal leaves)."""
+class Write(ABC):
+    """A decision: commit `unit`, then `settle` folds it and gives the answer."""
 
+    __slots__ = ("unit",)
     unit: Unit
-    settle: Callable[[Refusal | None], Any]
+
+    @abstractmethod
+    def settle(self, refused: Refusal | None) -> Any:
+        """After the commit: the answer; where it was refused, the refusal, and what follows from it."""
 
 
 class Reply:
@@ -113,6 +119,28 @@ class Letter:
                 log.exception("who asked failed at its answer")
 
 
+class _Commit(Flight):
+    """A commit that an actor's decision led to."""
+
+    __slots__ = ("_actor", "_letter", "_write")
+
+    def __init__(self, deadline: float, actor: "Actor[Any]", letter: Letter, write: Write) -> None:
+        self.deadline = deadline
+        self.over = False
+        self._actor = actor
+        self._letter = letter
+        self._write = write
+
+    def land(self, error: BaseException | None) -> None:
+        """The store's word. After the end of its time it is too late: another actor may have the log."""
+        if not self.over:
+            self.over = True
+            self._actor._conclude(self._letter, self._write, error)
+
+    def expire(self) -> None:
+        self.land(InDoubt())
+
+
 class Actor(ABC, Generic[StateT]):
     """The loop between a mailbox and the log. Subclasses say how to load, and how to handle one command."""
 
@@ -135,7 +163,7 @@ class Actor(ABC, Generic[StateT]):
         self._loaded = trio.Event()
         self._busy = True
         """Whether a letter is being handled, or the state is not read yet."""
-        self._flight: Flight | None = None
+        self._flight: _Commit | None = None
         """The last commit that `decide` led to."""
         self._fault: Exception | None = None
         self._closed = False
@@ -287,7 +315,7 @@ class Actor(ABC, Generic[StateT]):
                 self._wake()
                 return
             letter = self._take()
-            if type(step) is Write:
+            if isinstance(step, Write):
                 self._launch(letter, step)
             else:
                 self._busy = False
@@ -296,16 +324,12 @@ class Actor(ABC, Generic[StateT]):
 
     def _launch(self, letter: Letter, write: Write) -> None:
         """Commit, with the store's word or the end of its time to go on from."""
-        deadline = trio.current_time() + self._commit_timeout_s
-        flight = self._flight = self._overdue.add(deadline, partial(self._conclude, letter, write, InDoubt()))
-        self.store.submit(write.unit, partial(self._landed, flight, letter, write))
+        now = self.used = trio.current_time()
+        flight = self._flight = _Commit(now + self._commit_timeout_s, self, letter, write)
+        self._overdue.add(flight)
+        self.store.submit(write.unit, flight.land)
 
-    def _landed(self, flight: Flight, letter: Letter, write: Write, error: Exception | None) -> None:
-        if not flight.over:  # else it was said to be in doubt, and another actor has the log
-            flight.over = True
-            self._conclude(letter, write, error)
-
-    def _conclude(self, letter: Letter, write: Write, error: Exception | None) -> None:
+    def _conclude(self, letter: Letter, write: Write, error: BaseException | None) -> None:
         """A commit has come to its end: fold and answer; then the next letters."""
         self._busy = False
         if isinstance(error, Conflict):
@@ -317,13 +341,13 @@ class Actor(ABC, Generic[StateT]):
             except Exception as fault:
                 self._crash(letter, fault)
                 return
-            self.used = trio.current_time()
             letter.answer(answer)
-        self._advance()
+        if self._box:
+            self._advance()
         if self._closed:
             self._wake()
 
-    def _refusal(self, error: Exception) -> Refusal:
+    def _refusal(self, error: BaseException) -> Refusal:
         """What a failed commit is to who asked. Raises what is no answer of a store's."""
         if isinstance(error, Unavailable):
             return refuse(

@@ -6,19 +6,19 @@ index rows. The desks of both keys are told after the commit; a desk that is not
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from broker.actors.actor import NOT_NOW, Actor, Stop, Write
+from broker.actors.calls import Ack, ConvRow, find_replay, log_name, pair_name, read_state, stream_name
 from broker.actors.house import House
 from broker.actors.recent import Recent
 from broker.clock import Clock
 from broker.core import conversation as core
 from broker.core.conversation import Accepted, Conversation, Due, Hangup, Later, Rules, Send
-from broker.core.machine import Now, mono_of
-from broker.store.port import Append, Deliver, Document, Entry, Put, Store, Unit
+from broker.core.machine import Now
+from broker.store.port import Append, Deliver, Put, Store, Unit
 from broker.wire import envelope as envelopes
 from broker.wire.call import Phase, next_phase
 from broker.wire.chain import chain_next, row_text
@@ -28,44 +28,11 @@ from broker.wire.keyring import Keyring
 from broker.wire.refusals import Refusal, refuse
 
 
-class ConvRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A conversation as stored (kind "conv", id = conv): what is known without reading its log."""
+class Tally(msgspec.Struct):
+    """What all conversations of a broker count together."""
 
-    conv: str
-    caller: str
-    callee: str
-    code_from: str
-    code_to: str
-    wire: str
-    phase: Phase
-    opened_at: int
-    answered_at: int | None = None
-    ended_at: int | None = None
-    end: dict[str, Any] | None = None
-    dropped: bool = False
-    """Retention removed the transcript; the id stays taken for ever."""
-
-
-class Row(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A row of a conversation's log as stored; the envelope's text is kept as it was signed."""
-
-    chain: str
-    conv: str
-    envelope: msgspec.Raw
-    n: int
-    sig: str
-    resubmitted: bool = False
-
-
-class Ack(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An acknowledgement: durable, and visible to every reader."""
-
-    conv: str
-    n: int
-    chain: str
-    accepted_at: int
-    """Unix milliseconds."""
-    replayed: bool = False
+    accepted: int = 0
+    """Envelopes of parties that were written since the start."""
 
 
 class Dial(msgspec.Struct, frozen=True):
@@ -100,32 +67,6 @@ class Doubtful(msgspec.Struct, frozen=True):
     conv: str
 
 
-def log_name(conv: str) -> str:
-    """The log of a conversation."""
-    return f"conv:{conv}"
-
-
-def stream_name(pk: str) -> str:
-    """The stream of a key."""
-    return f"pk:{pk}"
-
-
-def pair_name(one: str, other: str) -> str:
-    """The index value that two keys share once they have talked."""
-    return ":".join(sorted((one, other)))
-
-
-async def find_replay(store: Store, envelope: Envelope, sig: str) -> Ack | None:
-    """The stored acknowledgement where this very envelope (conv, n, sig, canonical text) was accepted before."""
-    entries = await store.entries(log_name(envelope.conv), envelope.n - 1, 1)
-    if not entries:
-        return None
-    row = msgspec.json.decode(entries[0].data, type=Row)
-    if row.n != envelope.n or row.sig != sig or bytes(row.envelope) != envelope.canonical:
-        return None
-    return Ack(row.conv, row.n, row.chain, entries[0].at, replayed=True)
-
-
 class ConversationActor(Actor[Conversation]):
     """One call."""
 
@@ -140,6 +81,7 @@ class ConversationActor(Actor[Conversation]):
         house: House,
         started: Now,
         recent: Recent,
+        tally: Tally,
         nudge: Callable[[int], None],
         mailbox: int,
         commit_timeout_s: float,
@@ -153,6 +95,7 @@ class ConversationActor(Actor[Conversation]):
         self._house = house
         self._started = started
         self._recent = recent
+        self._tally = tally
         self._nudge = nudge
 
     def now(self) -> Now:
@@ -313,36 +256,28 @@ class ConversationActor(Actor[Conversation]):
         answer: Ack | Refusal = write.settle(await self.commit(write.unit))
         return answer
 
-    def _write(self, state: Conversation, record: Accepted, canonical: bytes) -> Write:
+    def _write(self, state: Conversation, record: Accepted, canonical: bytes) -> "_Row":
         """The unit of an accepted envelope, and what follows its commit."""
-        chain = record.chain.hex()
         put: Put | None = None
         if record.type in ("CALL", "PICKUP", "END"):
             put = self._document(state, next_phase(state.phase, record.type), record, None)
-        text = row_text(state.conv, record.n, record.sig, chain, canonical)
-        unit = Unit(
-            append=Append(log_name(state.conv), record.n, text, record.at),
-            puts=() if put is None else (put,),
-            deliver=_deliveries(state, record),
-        )
-        return Write(unit, partial(self._settle, state, record, chain, put))
+        return _Row(self, state, record, canonical, put)
 
-    def _settle(
-        self, state: Conversation, record: Accepted, chain: str, put: Put | None, refused: Refusal | None
-    ) -> Ack | Refusal:
-        """After the commit: fold and tell; or, in doubt, have the store asked about it."""
-        if refused is not None:
-            if refused.code == "in_doubt" and put is not None:
-                self._nudge_for(put)  # it may be written all the same
-                for party in (state.caller, state.callee):
-                    self._house.tell("desk", party, Doubtful(state.conv))
-            return refused
+    def folded(self, state: Conversation, record: Accepted, put: Put | None) -> None:
+        """After the commit of a record: fold it, and tell the desks."""
         core.fold(state, record, self._rules.envelopes)
+        if record.sender != state.wire:
+            self._tally.accepted += 1
         if put is not None:
             state.version += 1
             self._nudge_for(put)
             self._tell_desks(state, record)
-        return Ack(state.conv, record.n, chain, record.at)
+
+    def doubted(self, state: Conversation, put: Put) -> None:
+        """A commit that changes how the call stands is in doubt: it may be written all the same."""
+        self._nudge_for(put)
+        for party in (state.caller, state.callee):
+            self._house.tell("desk", party, Doubtful(state.conv))
 
     def _nudge_for(self, put: Put) -> None:
         """After the commit: the timers read the store when they wake."""
@@ -391,6 +326,40 @@ class ConversationActor(Actor[Conversation]):
             self._house.tell("desk", state.callee, Finished(state.conv))
 
 
+class _Row(Write):
+    """The row of an accepted envelope: what is committed, and what is done and answered then."""
+
+    __slots__ = ("_actor", "_chain", "_put", "_record", "_state")
+
+    def __init__(
+        self,
+        actor: ConversationActor,
+        state: Conversation,
+        record: Accepted,
+        canonical: bytes,
+        put: Put | None,
+    ) -> None:
+        self._actor = actor
+        self._state = state
+        self._record = record
+        self._chain = record.chain.hex()
+        self._put = put
+        text = row_text(state.conv, record.n, record.sig, self._chain, canonical)
+        self.unit = Unit(
+            append=Append(log_name(state.conv), record.n, text, record.at),
+            puts=() if put is None else (put,),
+            deliver=_deliveries(state, record),
+        )
+
+    def settle(self, refused: Refusal | None) -> Ack | Refusal:
+        if refused is None:
+            self._actor.folded(self._state, self._record, self._put)
+            return Ack(self._state.conv, self._record.n, self._chain, self._record.at)
+        if refused.code == "in_doubt" and self._put is not None:
+            self._actor.doubted(self._state, self._put)
+        return refused
+
+
 def taken(state: Conversation, sender: str) -> Refusal:
     """Step 10: the id exists. Its own caller hears how it stands, anyone else only that it is taken."""
     if sender != state.caller:
@@ -398,82 +367,6 @@ def taken(state: Conversation, sender: str) -> Refusal:
     if state.phase is Phase.ENDED:
         return core.ended(state)
     return core.conflict(state, 0)
-
-
-async def read_state(
-    store: Store, document: Document, now: Now, started: Now, limit: int, seen: Conversation | None = None
-) -> Conversation | None:
-    """Fold a conversation from its document and the end of its log: at most `limit` counted rows are read back.
-
-    `seen`: what this process knew of it a moment ago. None where retention removed the transcript.
-    """
-    row = msgspec.json.decode(document.doc, type=ConvRow)
-    tail = await _counted_tail(store, row.conv, limit)
-    if not tail:
-        return None
-    last = msgspec.json.decode(tail[0].data, type=Row)
-    head = msgspec.json.decode(last.envelope, type=_Head)
-    counted = [entry for entry in reversed(tail) if _counts(entry) is not None]
-    if seen is None:
-        last_mono = mono_of(tail[0].at, now, started.mono)
-        spent = deque(mono_of(entry.at, started, started.mono) for entry in counted)
-    else:
-        last_mono = seen.last_mono if seen.n == last.n else _landed(tail[0].at, now, seen)
-        spent = deque(seen.spent)
-        spent.extend(_landed(entry.at, now, seen) for entry in counted if entry.n > seen.n)
-    while len(spent) > limit:
-        spent.popleft()
-    return Conversation(
-        conv=row.conv,
-        caller=Pk(row.caller),
-        callee=Pk(row.callee),
-        code_from=row.code_from,
-        code_to=row.code_to,
-        wire=Pk(row.wire),
-        phase=row.phase,
-        n=last.n,
-        sig=Sig(last.sig),
-        chain=bytes.fromhex(last.chain),
-        last_from=Pk(head.sender),
-        last_at=tail[0].at,
-        last_mono=last_mono,
-        spent=spent,
-        end=row.end,
-        version=document.version,
-        opened_at=row.opened_at,
-        answered_at=row.answered_at,
-    )
-
-
-def _landed(at: int, now: Now, seen: Conversation) -> float:
-    """When a row was accepted whose commit was in doubt, as far as the clocks tell."""
-    return max(seen.last_mono, mono_of(at, now, now.mono))
-
-
-class _Head(msgspec.Struct, frozen=True):
-    sender: str = msgspec.field(name="from")
-    type: str
-
-
-def _counts(entry: Entry) -> Row | None:
-    """The row if it spent a token: no END, not resubmitted."""
-    row = msgspec.json.decode(entry.data, type=Row)
-    if row.resubmitted or msgspec.json.decode(row.envelope, type=_Head).type == "END":
-        return None
-    return row
-
-
-async def _counted_tail(store: Store, conv: str, limit: int) -> list[Entry]:
-    """The last rows, falling, until `limit` counted ones or the log's start were read."""
-    rows: list[Entry] = []
-    counted = 0
-    while counted < limit:
-        page = await store.tail(log_name(conv), rows[-1].n if rows else None, limit + 1)
-        rows.extend(page)
-        counted += sum(1 for entry in page if _counts(entry) is not None)
-        if len(page) <= limit:
-            break
-    return rows
 
 
 def _deliveries(state: Conversation, record: Accepted) -> tuple[Deliver, ...]:

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from broker.actors.actor import Actor, Stop
-from broker.actors.conversation import ConvRow, Dialled, Doubtful, Finished, Rung, pair_name, stream_name
+from broker.actors.calls import ConvRow, pair_name, stream_name
+from broker.actors.conversation import Dialled, Doubtful, Finished, Rung
 from broker.clock import Clock
 from broker.config import Desks
 from broker.core import desk as core

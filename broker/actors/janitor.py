@@ -9,7 +9,7 @@ import logging
 import msgspec
 import trio
 
-from broker.actors.conversation import ConvRow, log_name
+from broker.actors.calls import ConvRow, log_name
 from broker.clock import Clock
 from broker.config import Settings
 from broker.core.desk import DAY_MS

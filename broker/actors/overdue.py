@@ -4,27 +4,24 @@
 2. At rest, with no commit under way, nothing here is scheduled.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
 
 import trio
 
 
-class Flight:
+class Flight(ABC):
     """One commit under way. `over` is set by whoever settles it first: the store's word, or the end of its time."""
 
-    __slots__ = ("_late", "deadline", "over")
+    __slots__ = ("deadline", "over")
 
-    def __init__(self, deadline: float, late: Callable[[], None]) -> None:
+    def __init__(self, deadline: float) -> None:
         self.deadline = deadline
         self.over = False
-        self._late = late
 
+    @abstractmethod
     def expire(self) -> None:
         """Its time is over: settle it as late, unless it has landed."""
-        if not self.over:
-            self.over = True
-            self._late()
 
 
 class Overdue:
@@ -34,33 +31,31 @@ class Overdue:
         self._flights: deque[Flight] = deque()
         self._task: trio.lowlevel.Task | None = None
 
-    def add(self, deadline: float, late: Callable[[], None]) -> Flight:
-        """Watch a commit: `late()` is called at `deadline` (Trio's clock) unless it is over by then.
+    def add(self, flight: Flight) -> None:
+        """Watch a commit: it expires at its deadline (Trio's clock) unless it is over by then.
 
         Deadlines come in rising order.
         """
-        flight = Flight(deadline, late)
-        self._drop_landed()
-        self._flights.append(flight)
+        flights = self._flights
+        while flights and flights[0].over:
+            flights.popleft()
+        flights.append(flight)
         if self._task is not None:
             trio.lowlevel.reschedule(self._task)
             self._task = None
-        return flight
 
     async def run(self) -> None:
         """Watch for ever. Cancelling leaves each flight to its own actor, which waits for it while it ends."""
         while True:
-            self._drop_landed()
-            if not self._flights:
+            flights = self._flights
+            if not flights:
                 await self._park()
-            elif self._flights[0].deadline <= trio.current_time():
-                self._flights.popleft().expire()
+            elif flights[0].over:
+                flights.popleft()
+            elif flights[0].deadline <= trio.current_time():
+                flights.popleft().expire()
             else:
-                await trio.sleep_until(self._flights[0].deadline)
-
-    def _drop_landed(self) -> None:
-        while self._flights and self._flights[0].over:
-            self._flights.popleft()
+                await trio.sleep_until(flights[0].deadline)
 
     async def _park(self) -> None:
         def abort(_: object) -> trio.lowlevel.Abort:

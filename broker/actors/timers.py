@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from broker.actors.actor import Crashed
-from broker.actors.conversation import ConvRow
+from broker.actors.calls import ConvRow
 from broker.actors.house import House
 from broker.clock import Clock
 from broker.core.conversation import Due

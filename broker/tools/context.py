@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from broker.actors.conversation import Tally
 from broker.actors.guard import Guard
 from broker.actors.house import House
 from broker.actors.presence import Presence
@@ -64,6 +65,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     guard: Guard
     verifier: Verifier
     rules: Rules
+    tally: Tally
     suspended: set[str]
     """Keys of suspended desks: kept in memory, since every envelope asks."""
     info: Callable[[], dict[str, Any]]

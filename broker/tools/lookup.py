@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from broker.actors.actor import Actor
-from broker.actors.conversation import ConvRow
+from broker.actors.calls import ConvRow
 from broker.actors.desk import Used
 from broker.core import desk as core
 from broker.core.conversation import Conversation

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal, get_args, get_type_hints
 
 import msgspec
+from msgspec.structs import astuple
 
 from broker.tools.context import Context
 from broker.wire import canonical
@@ -22,18 +23,13 @@ _ENVELOPE_PARAMS: Final = frozenset({"envelope", "sig", "conv", "n"})
 _TOOLS: Final[dict[str, "Tool"]] = {}
 
 ToolFunction = Callable[..., Awaitable[Any]]
-Starter = Callable[..., bool]
-"""A tool's way without waiting, if it has one: takes the context, `then` and the tool's own parameters.
+Then = Callable[[Any], object]
+Starter = Callable[[Context, Any, Then], bool]
+"""A tool's way without waiting, if it has one: takes the context, the arguments as Quick read them, and `then`.
 
-True: `then` gets the outcome, once (AGAIN: the tool itself is to be run). False: nothing was done.
+True: `then` gets the outcome, once (an Again: the tool itself is to be run). False: nothing was done. Patterns and
+bounds of the arguments are the starter's to check: what does not keep them is False.
 """
-
-
-class Again:
-    """The outcome of a start that could not go on: run the tool, as if it had never been started."""
-
-
-AGAIN: Final = Again()
 
 
 class Param(msgspec.Struct, frozen=True):
@@ -64,6 +60,7 @@ class Tool(msgspec.Struct, frozen=True):
     streams: bool
     """Whether it hands events to `progress` while it waits."""
     start: Starter | None = None
+    """Its way without waiting, and `quick` reads for it; both or none."""
     quick: "Quick | None" = None
 
     @property
@@ -78,8 +75,6 @@ class Tool(msgspec.Struct, frozen=True):
 
     def decode(self, text: bytes) -> dict[str, Any] | Refusal:
         """The arguments in a JSON object's text, each by its type; bad_request or bad_envelope names the path."""
-        if self.quick is not None and (found := self.quick.read(text)) is not None:
-            return found
         members = canonical.members(text)
         if isinstance(members, Refusal):
             return members
@@ -107,57 +102,43 @@ class Tool(msgspec.Struct, frozen=True):
             return arguments
         return await self.function(context, **arguments)
 
-    def begin(self, context: Context, text: bytes, then: Callable[[Any], object]) -> bool:
-        """Start it without waiting, where that can be done; see Starter."""
-        if self.start is None or self.quick is None:
-            return False
-        arguments = self.quick.read(text)
-        return arguments is not None and self.start(context, then, **arguments)
-
 
 class Quick:
     """Reads the arguments of a tool whose parameters are all there, as texts, numbers and raw JSON, in one pass.
 
     What it takes is what the slow way takes: `{"name":value,…}` with nothing between the members, no escapes and no
     other form of a number has exactly the length that its parts have together; a member given twice has not.
+    Patterns and bounds are not looked at.
     """
 
     def __init__(self, params: dict[str, Param]) -> None:
-        self._names = tuple(params)
-        self._decode = msgspec.json.Decoder(
-            msgspec.defstruct("Arguments", [(name, param.type) for name, param in params.items()], gc=False)
-        ).decode
+        fields = [(name, _kind(param)) for name, param in params.items()]
+        self._decode = msgspec.json.Decoder(msgspec.defstruct("Arguments", fields, gc=False)).decode
         self._shell = 1 + sum(len(name) + 4 for name in params)
+        self._quotes = 2 * sum(kind is str for _, kind in fields)
 
     @staticmethod
     def fits(params: dict[str, Param]) -> bool:
         """Whether a tool's parameters are of the kinds that this reads."""
-        kinds = (msgspec.Raw, str, int)
         return bool(params) and all(
-            param.required and (get_args(param.type) or (param.type,))[0] in kinds
-            for param in params.values()
+            param.required and _kind(param) in (msgspec.Raw, str, int) for param in params.values()
         )
 
-    def read(self, text: bytes) -> dict[str, Any] | None:
-        """The arguments, or None where the slow way has to judge."""
+    def read(self, text: bytes) -> Any:
+        """A struct with the arguments, or None where the slow way has to judge."""
         try:
             found = self._decode(text)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return None
-        arguments: dict[str, Any] = {}
-        size = self._shell
-        for name in self._names:
-            value = getattr(found, name)
-            kind = type(value)
-            if kind is str:
-                size += len(value) + 2
-            elif kind is int:
-                size += len(str(value))
-            else:
-                value = bytes(value)
-                size += len(value)
-            arguments[name] = value
-        return arguments if size == len(text) and text.isascii() else None
+        size = self._shell + self._quotes
+        for value in astuple(found):
+            size += len(str(value)) if type(value) is int else len(value)
+        return found if size == len(text) and text.isascii() else None
+
+
+def _kind(param: Param) -> Any:
+    """A parameter's type without its patterns and bounds."""
+    return (get_args(param.type) or (param.type,))[0]
 
 
 def tool(
@@ -196,7 +177,7 @@ def tool(
             idempotent=idempotent,
             streams=streams,
             start=start,
-            quick=Quick(params) if Quick.fits(params) else None,
+            quick=Quick(params) if start is not None and Quick.fits(params) else None,
         )
         return function
 

@@ -6,7 +6,7 @@ import msgspec
 import trio
 from msgspec import Meta
 
-from broker.actors.conversation import stream_name
+from broker.actors.calls import stream_name
 from broker.actors.streams import PAGE_BYTES
 from broker.tools.context import Context, Progress, Services
 from broker.tools.lookup import SigParam, StatementParam, keep_in_use, resolve, unknown_desk

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from broker.actors.conversation import ConvRow, Row, log_name, taken
+from broker.actors.calls import ConvRow, Row, log_name
+from broker.actors.conversation import taken
 from broker.core import conversation as core
 from broker.core.conversation import Conversation, Send
 from broker.core.machine import Now

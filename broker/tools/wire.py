@@ -5,12 +5,13 @@ in the same order, and nothing is awaited but its commit. Whatever else it is go
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from broker.actors.actor import Actor, Crashed, Gone
-from broker.actors.conversation import Ack, Dial, find_replay, pair_name, taken
+from broker.actors.actor import GONE, Actor
+from broker.actors.calls import Ack, find_replay, pair_name
+from broker.actors.conversation import Dial, taken
 from broker.actors.desk import Release, ReservePlace, ReserveRing
 from broker.actors.guard import place_of
 from broker.core import conversation as core
@@ -29,9 +30,9 @@ from broker.tools.lookup import (
     missing_conv,
 )
 from broker.tools.proof import check_signature, forged
-from broker.tools.registry import AGAIN, tool
+from broker.tools.registry import Then, tool
 from broker.wire.envelope import Envelope, read_envelope
-from broker.wire.ids import CodeParam, Pk, PkParam, Sig
+from broker.wire.ids import SIG, CodeParam, Pk, PkParam, Sig
 from broker.wire.refusals import Refusal, refuse
 
 _tokens = itertools.count()
@@ -73,54 +74,38 @@ async def send_call(
     return await _dial(context, read, Sig(sig))
 
 
-def start_env(
-    context: Context,
-    then: Callable[[Any], object],
-    conv: str,
-    n: int,
-    from_pk: str,
-    sig: str,
-    envelope: bytes,
-) -> bool:
+def start_env(context: Context, given: Any, then: Then) -> bool:
     """send_env without waiting. False for what has to be looked up, or is refused before its signature."""
     services, caller = context.services, context.caller
-    actor = services.house.alive("conversation", conv)
-    state: Conversation | None = None if actor is None or actor.gone else actor.state
-    if actor is None or state is None:
+    actor = services.house.alive("conversation", given.conv)
+    if actor is None or actor.gone or actor.state is None or SIG.fullmatch(given.sig) is None:
         return False
-    read = read_envelope(envelope)
+    state: Conversation = actor.state
+    read = read_envelope(bytes(given.envelope))
     if (
         isinstance(read, Refusal)
         or read.n <= state.n
         or read.type == "PICKUP"
         or not state.party(read.sender)
-        or _envelope_agrees(read, conv, n, from_pk) is not None
+        or _envelope_agrees(read, given.conv, given.n, given.from_pk) is not None
         or services.guard.check(caller.address, caller.exempt) is not None
     ):
         return False
-    command = Send(read, Sig(sig))
-    services.verifier.submit(
-        read.sender, read.canonical, sig, partial(_verified, context, then, actor, command)
-    )
+    command = Send(read, given.sig)
+    then = partial(_verified, context, actor, command, then)
+    services.verifier.submit(read.sender, read.canonical, given.sig, then)
     return True
 
 
-def _verified(
-    context: Context, then: Callable[[Any], object], actor: Actor[Any], command: Send, good: bool
-) -> None:
+def _verified(context: Context, actor: Actor[Any], command: Send, then: Then, good: bool) -> None:
     """Go on after the signature: the rest of step 9, then the conversation."""
     envelope = command.envelope
     if not good:
         then(forged(context, envelope.canonical, "bad_signature"))
     elif (refused := suspended(context.services, envelope)) is not None:
         then(refused)
-    elif not context.services.house.begin(actor, command, partial(_answered, then)):
-        then(AGAIN)
-
-
-def _answered(then: Callable[[Any], object], answer: Any) -> None:
-    """An actor that has gone or crashed says nothing about the envelope: the tool asks the next one."""
-    then(AGAIN if isinstance(answer, Gone | Crashed) else answer)
+    elif not context.services.house.begin(actor, command, then):
+        then(GONE)
 
 
 @tool(face="wire", title="Send an envelope", start=start_env)

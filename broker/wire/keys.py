@@ -17,18 +17,19 @@ from nacl.bindings import (
 from nacl.exceptions import CryptoError
 from nacl.utils import random as entropy
 
-from broker.wire.ids import PK, SIG, Pk, Sig
+from broker.wire.ids import PK, Pk, Sig
 
 _SEED: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def verify(pk: str, message: bytes, sig: str) -> bool:
     """Whether `sig` (128 lowercase hex) is the signature by `pk` (64 lowercase hex) over `message`."""
-    if SIG.fullmatch(sig) is None or PK.fullmatch(pk) is None:
-        return False
     try:
-        crypto_sign_open(bytes.fromhex(sig) + message, bytes.fromhex(pk))
-    except CryptoError:
+        signature, key = bytes.fromhex(sig), bytes.fromhex(pk)
+        if len(signature) != 64 or len(key) != 32 or signature.hex() != sig or key.hex() != pk:
+            return False  # capitals and white space are hex to Python, and not to the wire
+        crypto_sign_open(signature + message, key)
+    except (CryptoError, ValueError):
         return False
     return True
 

@@ -2,6 +2,7 @@
 
 CORE = "broker/core/conversation.py"
 ACTOR = "broker/actors/conversation.py"
+CALLS = "broker/actors/calls.py"
 DESK = "broker/core/desk.py"
 WIRE = "broker/tools/wire.py"
 AGREE = "broker/tools/agree.py"
@@ -38,7 +39,7 @@ MUTANTS = (
     ),
     (
         "retries.replay",
-        ACTOR,
+        CALLS,
         "return Ack(row.conv, row.n, row.chain, entries[0].at, replayed=True)",
         "return Ack(row.conv, row.n, row.chain, entries[0].at)",
     ),
@@ -133,7 +134,7 @@ MUTANTS = (
         "wait_ms(state.spent, now.mono, rules.envelopes + 1, rules.window_s)",
     ),
     ("limits.end-always", CORE, "    if not is_end:\n        wait", "    if True:\n        wait"),
-    ("limits.window-across-restart", ACTOR, "        spent=spent,\n", "        spent=deque(),\n"),
+    ("limits.window-across-restart", CALLS, "        spent=spent,\n", "        spent=deque(),\n"),
     (
         "limits.window-wall-behind",
         CORE,

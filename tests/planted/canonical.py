@@ -8,8 +8,8 @@ MUTANTS = (
     (
         "keys.strict",
         KEYS,
-        "    except CryptoError:\n        return False",
-        "    except CryptoError:\n        return True",
+        "    except (CryptoError, ValueError):\n        return False",
+        "    except (CryptoError, ValueError):\n        return True",
     ),
     (
         "keys.hex-lower",
@@ -23,6 +23,7 @@ MUTANTS = (
         'SIG: Final = re.compile(r"[0-9a-f]{128}")',
         'SIG: Final = re.compile(r"[0-9a-fA-F]{128}")',
     ),
+    ("keys.hex-lower", KEYS, " or signature.hex() != sig or key.hex() != pk", ""),
     ("keys.acceptable", KEYS, " and crypto_core_ed25519_is_valid_point(bytes.fromhex(pk))", ""),
     (
         "keys.rfc8032",

@@ -1,5 +1,6 @@
 """What only the running broker shows: actors that rest, commits that land late, places folded, the wire's own key."""
 
+CALLS = "broker/actors/calls.py"
 CONVERSATION = "broker/actors/conversation.py"
 DESK = "broker/actors/desk.py"
 WIRE = "broker/tools/wire.py"
@@ -35,13 +36,13 @@ MUTANTS = (
     ),
     (
         "limits.window-wall-behind",
-        CONVERSATION,
+        CALLS,
         "spent = deque(mono_of(entry.at, started, started.mono) for entry in counted)",
         "spent = deque(mono_of(entry.at, now, started.mono) for entry in counted)",
     ),
     (
         "limits.window-monotonic",
-        CONVERSATION,
+        CALLS,
         "    if seen is None:\n        last_mono",
         "    if True:\n        last_mono",
     ),
@@ -110,7 +111,7 @@ MUTANTS = (
     (
         "retries.acknowledged-never-lost",
         CONVERSATION,
-        "        return Ack(state.conv, record.n, chain, record.at)\n",
-        "        return Ack(state.conv, record.n, chain, record.at + 1)\n",
+        "            return Ack(self._state.conv, self._record.n, self._chain, self._record.at)\n",
+        "            return Ack(self._state.conv, self._record.n, self._chain, self._record.at + 1)\n",
     ),
 )

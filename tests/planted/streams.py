@@ -48,8 +48,8 @@ MUTANTS = (
     (
         "streams.slow-reader-is-closed",
         READER,
-        "            self._give_up()\n        else:",
-        "            self._fall_back()\n        else:",
+        "            self._give_up()\n        elif self._pushed",
+        "            self._fall_back()\n        elif self._pushed",
     ),
     (
         "streams.backlog-is-not-slowness",
@@ -132,8 +132,8 @@ MUTANTS = (
     (
         "retries.acknowledged-is-durable",
         ACTOR,
-        "        self.store.submit(write.unit, partial(self._landed, flight, letter, write))\n",
-        "        self.store.submit(write.unit, print)\n        self._landed(flight, letter, write, None)\n",
+        "        self.store.submit(write.unit, flight.land)\n",
+        "        self.store.submit(write.unit, print)\n        flight.land(None)\n",
     ),
     ("call.wire-key", CONVERSATION, "key = self._keyring.get(state.wire)", "key = self._keyring.current"),
     (

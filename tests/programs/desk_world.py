@@ -7,7 +7,7 @@ import msgspec
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from broker.actors.conversation import stream_name
+from broker.actors.calls import stream_name
 from broker.app import Caller
 from broker.clock import VirtualClock
 from broker.core.desk import CodeRow, DeskRow

@@ -12,7 +12,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.actors.conversation import log_name, stream_name
+from broker.actors.calls import log_name, stream_name
 from broker.store.port import Unit
 from broker.wire.chain import verify_transcript
 from broker.wire.refusals import Refusal

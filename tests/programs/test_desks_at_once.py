@@ -12,7 +12,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.actors.conversation import ConvRow
+from broker.actors.calls import ConvRow
 from broker.core.desk import CodeRow, DeskRow
 from broker.store.port import Put, Unit
 from broker.wire.canonical import encode

@@ -45,6 +45,8 @@ class FakeTool(msgspec.Struct, frozen=True, kw_only=True):
     idempotent: bool = True
     streams: bool = False
 
+    quick: None = None
+
     @property
     def annotations(self) -> dict[str, bool]:
         return {
@@ -178,7 +180,7 @@ class FakeBroker:
             raise answer
         return await answer(caller, params, progress) if callable(answer) else answer
 
-    def begin(self, caller: Caller, name: str, params: bytes, then: Any) -> bool:
+    def begin(self, caller: Caller, tool: FakeTool, arguments: Any, then: Any) -> bool:
         """No tool of this broker's goes without a task."""
         return False
 

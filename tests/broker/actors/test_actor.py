@@ -42,14 +42,22 @@ class QuickCounter(Counter):
             raise ZeroDivisionError
         if command == "wait" or self.state is None:
             return NOT_NOW
-        return Write(Unit(append=Append("count", self.state, str(command).encode(), 0)), self._settle)
+        return Count(self, Unit(append=Append("count", self.state, str(command).encode(), 0)))
 
-    def _settle(self, refused: Refusal | None) -> Any:
+
+class Count(Write):
+    """One row more."""
+
+    def __init__(self, actor: QuickCounter, unit: Unit) -> None:
+        self.actor = actor
+        self.unit = unit
+
+    def settle(self, refused: Refusal | None) -> Any:
         if refused is not None:
             return refused
-        assert self.state is not None
-        self.state += 1
-        return self.state
+        assert self.actor.state is not None
+        self.actor.state += 1
+        return self.actor.state
 
 
 @pytest.fixture(params=[Counter, QuickCounter], autouse=True)

@@ -7,7 +7,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from broker.actors.conversation import ConversationActor, ConvRow, log_name, stream_name
+from broker.actors.calls import ConvRow, log_name, stream_name
+from broker.actors.conversation import ConversationActor
 from broker.store.memory import MemoryStore
 from broker.store.port import InDoubt, Unavailable
 from tests.support.broker import Bench, code, open_bench

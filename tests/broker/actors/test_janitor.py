@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.actors.conversation import log_name
+from broker.actors.calls import log_name
 from broker.store.memory import MemoryStore
 from broker.store.port import Unavailable
 from tests.support.broker import Bench, code, open_bench, tuned

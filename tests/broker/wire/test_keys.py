@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.wire.ids import PK, SIG
 from broker.wire.keys import SigningKey, is_acceptable_pk, verify
 from tests.support.vectors import KEYS, VALID, VECTORS
 
@@ -111,6 +112,10 @@ def test_only_lower_case_hex_of_the_right_length_verifies() -> None:
         "٠" * 128),
     ):  # fmt: skip
         assert not verify(pk, message, other)
+    assert PK.fullmatch(key.pk)
+    assert not PK.fullmatch(key.pk.upper())
+    assert SIG.fullmatch(sig)
+    assert not SIG.fullmatch(sig.upper())
 
 
 @given(st.binary(max_size=40), st.binary(min_size=32, max_size=32), st.binary(min_size=64, max_size=64))

@@ -56,6 +56,7 @@ COLUMNS: Final = {
     "p99_ms": "p99, ms",
     "cpu_us": "CPU, us each",
     "rss_mib": "RSS, MiB",
+    "others_cores": "others, cores",
 }
 
 
@@ -74,6 +75,8 @@ class Run(msgspec.Struct, frozen=True):
     rss_mib: float
     load_cpu_us: float
     """What the load generator itself spent on an envelope."""
+    others_cores: float
+    """CPU that neither of them used meanwhile: where it is not near 0 the machine was shared."""
 
 
 class Found(msgspec.Struct):
@@ -170,6 +173,7 @@ def _figures(told: dict[str, Any], v: float) -> Run:
         cpu_us=round(told["cpu_s"] / count * 1e6, 1),
         rss_mib=round(told["rss_mib"], 1),
         load_cpu_us=round(told["load_cpu_s"] / count * 1e6, 1),
+        others_cores=round(told["others_cpu_s"] / told["seconds"], 2),
     )
 
 

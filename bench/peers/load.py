@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bench.kit.machine import cpu_s, rss_mib
+from bench.kit.machine import busy_s, cpu_s, rss_mib
 from bench.kit.report import percentile
 from bench.kit.websocket import SILENCE_S
 from bench.peers.chains import Chain, read_chains
@@ -73,7 +73,7 @@ class Load:
     def __init__(self, talks: Sequence[Talk], seconds: float, pid: int) -> None:
         self.latencies: list[float] = []
         self.began = self.ended = 0.0
-        self.cpu_s = self.own_cpu_s = 0.0
+        self.cpu_s = self.own_cpu_s = self.all_cpu_s = 0.0
         self.ran_out = False
         """Whether a conversation had nothing left to say before the time was over."""
         self._talks = talks
@@ -128,6 +128,7 @@ class Load:
     def _cpu(self, sign: int) -> None:
         self.cpu_s += sign * cpu_s(self._pid)
         self.own_cpu_s += sign * time.process_time()
+        self.all_cpu_s += sign * busy_s()
 
     def result(self) -> dict[str, Any]:
         """What was counted. Raises RuntimeError where nothing was."""
@@ -141,6 +142,7 @@ class Load:
             "p99_ms": 1000 * percentile(self.latencies, 0.99),
             "cpu_s": self.cpu_s,
             "load_cpu_s": self.own_cpu_s,
+            "others_cpu_s": max(0.0, self.all_cpu_s - self.cpu_s - self.own_cpu_s),
             "rss_mib": rss_mib(self._pid),
             "ran_out": self.ran_out,
             "sent": [len(talk.sent_at) for talk in self._talks],

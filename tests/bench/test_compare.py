@@ -39,6 +39,7 @@ def run_of(per_s: float) -> Run:
         cpu_us=100.0,
         rss_mib=50.0,
         load_cpu_us=20.0,
+        others_cores=0.1,
     )
 
 

@@ -36,6 +36,7 @@ from broker.store.port import (
     Unavailable,
     Unit,
 )
+from broker.store.sqlite_checkpoint import PAGES, Checkpointer
 from broker.store.sqlite_hand import Hand
 from broker.store.sqlite_reader import Reader
 from broker.store.sqlite_sweep import Sweep
@@ -98,8 +99,12 @@ class SqliteStore:
             reading = undo.enter_context(closing(sqlite_file.connect(path, writer=False)))
             self.writer = Writer(writing)
             self._reader = Reader(reading, self.writer.tail)
+            moving = undo.enter_context(closing(sqlite_file.connect(path))) if hop == "thread" else None
             undo.pop_all()
         self._hand = Hand("store") if hop == "thread" else None
+        self._checkpointer = Checkpointer(moving) if moving is not None else None
+        self._rest = False
+        """Whether the writer is to move the rest of a checkpoint before the next batch."""
         self._queue: deque[_Letter] = deque()
         self._pumping = False
         """Whether a batch is under way or about to be; the writer is then not ours."""
@@ -165,7 +170,7 @@ class SqliteStore:
             staged = self.writer.stage(works)
         except Exception as error:
             return partial(self.writer.run_each, works, error), False
-        return partial(self.writer.complete, staged), not staged.written
+        return partial(self.writer.complete, staged), not staged.pages
 
     def _finish(self, batch: list[_Letter], result: Result) -> None:
         if result.told and self._listener is not None:
@@ -179,7 +184,16 @@ class SqliteStore:
                 letter.then(answer)
             except Exception:
                 log.exception("what was to follow a commit failed")
-        if not self._queue:
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """What follows a batch, or ends a pause: the rest of a checkpoint, the next batch, or nothing."""
+        if self.writer.pages >= PAGES:
+            self._checkpoint()
+        if self._rest and self._hand is not None:
+            self._rest = False
+            self._hand.give(self.writer.checkpoint, self._moved)
+        elif not self._queue:
             self._pumping = False
             if self._closed:
                 self._drained.set()
@@ -187,6 +201,23 @@ class SqliteStore:
             trio.lowlevel.current_trio_token().run_sync_soon(self._pump)
         else:
             self._pump()
+
+    def _checkpoint(self) -> None:
+        if self._checkpointer is None:
+            self.writer.checkpoint()
+        elif not self._checkpointer.busy and not self._closed:
+            self._checkpointer.start(self._move_rest)
+
+    def _move_rest(self) -> None:
+        self._rest = True
+        if not self._pumping and not self._closed:
+            self._pumping = True
+            self._go_on()
+
+    def _moved(self, _: object) -> None:
+        assert self._checkpointer is not None
+        self._checkpointer.busy = False
+        self._go_on()
 
     def watch(self, listener: Listener | None) -> None:
         if listener is not None and self._listener is not None:
@@ -251,10 +282,12 @@ class SqliteStore:
 
     async def _close(self) -> None:
         self._reader.close()
-        if self._hand is None:
+        if self._hand is None or self._checkpointer is None:
             self.writer.close()
         else:
-            closed = trio.Event()
+            moved, closed = trio.Event(), trio.Event()
+            self._checkpointer.close(moved.set)
+            await moved.wait()
             self._hand.give(self.writer.close, lambda _: closed.set())
             self._hand.stop()
             await closed.wait()

@@ -25,8 +25,9 @@ APPLICATION_ID: Final = 0x54555252
 BUSY_S: Final = 0.25
 """Seconds for which a connection waits for another one, and the loop with it; ours never hold a lock across a
 wait, so that only a stranger's does this."""
-WAL_PAGES: Final = 4000
-"""Pages (4 KiB) in the write-ahead log after which a commit moves them into the file."""
+WAL_PAGES: Final = 16_000
+"""Pages (4 KiB) in the write-ahead log after which a commit itself moves them into the file: a bound, met only where
+the checkpoints beside it have not kept up."""
 WAL_BYTES: Final = 64 * 1024 * 1024
 """What the write-ahead log is cut down to after it has grown behind a reader."""
 
@@ -141,3 +142,12 @@ def connect(path: Path, *, writer: bool = True) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def checkpoint(db: sqlite3.Connection) -> int:
+    """Move what is in the write-ahead log into the file, without waiting for a reader or a writer.
+
+    Returns how many pages could not be moved: with 0 the next commit begins the log anew. Raises sqlite3.Error.
+    """
+    _, pages, moved = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return max(int(pages) - int(moved), 0)

@@ -23,9 +23,13 @@ _Job = tuple[trio.lowlevel.TrioToken, Callable[[], Any], Callable[[Any], object]
 
 
 class Hand(trio.abc.Instrument):
-    """A daemon thread that does jobs in the order in which they are given."""
+    """A daemon thread that does jobs in the order in which they are given.
 
-    def __init__(self, name: str) -> None:
+    `hurry` False: nobody waits for what it does, and the loop lends it nothing.
+    """
+
+    def __init__(self, name: str, *, hurry: bool = True) -> None:
+        self._hurry = hurry
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._busy = False
         self._lent = 0.0
@@ -35,7 +39,7 @@ class Hand(trio.abc.Instrument):
     def give(self, job: Callable[[], Any], then: Callable[[Any], object]) -> None:
         """Have `job()` done on the thread and then `then(what it returned)` on the loop. Called on the loop."""
         token = trio.lowlevel.current_trio_token()
-        if self._run is not token:
+        if self._hurry and self._run is not token:
             trio.lowlevel.add_instrument(self)
             self._run = token
         self._busy = True

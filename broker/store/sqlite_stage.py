@@ -307,6 +307,10 @@ class Stage:
             return None
         return None if self.tail.due or len(rows.texts) > MOST * COLUMNS else rows.texts
 
+    def pages(self) -> int:
+        """Pages that the batch's texts fill, about, and the few that every batch touches."""
+        return 3 + sum(map(len, self._rows.texts[COLUMNS - 1 :: COLUMNS])) // 4096  # type: ignore[arg-type]  # data
+
     def write(self, *, all_indexed: bool = False) -> None:
         """Write the batch's rows inside a transaction. `all_indexed`: and all of the tail with it."""
         rows = self._rows

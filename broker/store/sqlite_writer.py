@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from broker.store import sqlite_file
 from broker.store.port import Event, InDoubt, Unavailable, Unit
 from broker.store.sqlite_stage import Stage, Texts, insert_texts
 from broker.store.sqlite_sweep import Sweep, sweep
@@ -45,8 +46,9 @@ class Staged(msgspec.Struct):
     told: list[Event]
     texts: Texts | None
     """All that is to be written, where one statement can; None: a transaction is open and awaits its COMMIT."""
-    written: bool
-    """False: nothing was written (all conflicts), so that completing it does not reach the disk."""
+    pages: int
+    """What it takes of the write-ahead log, about. 0: nothing is written (all conflicts), and completing it does not
+    reach the disk."""
 
 
 class Writer:
@@ -59,6 +61,8 @@ class Writer:
         self._stage = Stage(db)
         self.tail = self._stage.tail
         """What a reader must look at beside the tables."""
+        self.pages = 0
+        """Pages that the write-ahead log holds and the file does not, about."""
 
     def run(self, works: Sequence[Work]) -> Result:
         """Do it all, in order, in one transaction where possible. Never raises for a unit's sake."""
@@ -83,7 +87,7 @@ class Writer:
             sweeps = {index: work for index, work in enumerate(works) if isinstance(work, Sweep)}
             texts = None if sweeps else stage.plain()
             if texts is not None:
-                return Staged(works, outcomes, stage.told, texts, bool(texts))
+                return Staged(works, outcomes, stage.told, texts, stage.pages() if texts else 0)
             before = self.db.total_changes
             self.db.execute("BEGIN IMMEDIATE")
             stage.write(all_indexed=bool(sweeps))
@@ -92,11 +96,12 @@ class Writer:
         except BaseException:
             self._rollback()
             raise
-        return Staged(works, outcomes, stage.told, None, self.db.total_changes > before)
+        changes = self.db.total_changes - before
+        return Staged(works, outcomes, stage.told, None, stage.pages() + changes if changes else 0)
 
     def complete(self, staged: Staged) -> Result:
         """Make durable what was staged. Never raises for a unit's sake."""
-        if staged.texts is not None and not staged.written:
+        if staged.texts is not None and not staged.pages:
             return Result(staged.outcomes, [])
         try:
             self.finish(staged.texts)
@@ -106,7 +111,8 @@ class Writer:
                 return self.run_each(staged.works, error)
             self.broken = f"a commit failed: {error}"
             return Result([InDoubt(self.broken) for _ in staged.works], [])
-        self._stage.tail.landed()
+        self.tail.landed()
+        self.pages += staged.pages
         return Result(staged.outcomes, staged.told)
 
     def finish(self, texts: Texts | None) -> None:
@@ -127,11 +133,16 @@ class Writer:
             result.told += alone.told
         return result
 
+    def checkpoint(self) -> None:
+        """Move what is left of the write-ahead log into the file. Between two batches; a Checkpointer has moved most
+        of it before, so that this takes no longer than a few commits."""
+        self.pages = 0
+        with contextlib.suppress(sqlite3.Error):  # a disk that fails is met by the next commit
+            self.pages = sqlite_file.checkpoint(self.db)
+
     def close(self) -> None:
         """Index what is not yet, move the write-ahead log into the file and close the connection."""
-        with contextlib.suppress(
-            sqlite3.Error
-        ):  # it is durable where it is; the next start reads and moves it
+        with contextlib.suppress(sqlite3.Error):  # it is durable where it is; the next start moves it
             if self.broken is None and self.tail.behind:
                 self.db.execute("BEGIN IMMEDIATE")
                 self.tail.flush()

@@ -113,3 +113,17 @@ async def test_loans_have_a_time_between_them(monkeypatch: pytest.MonkeyPatch) -
     with trio.fail_after(5):
         await done.wait()
     hand.stop()
+
+
+async def test_a_hand_that_is_in_no_hurry_is_lent_nothing(naps: list[float]) -> None:
+    hand = Hand("test", hurry=False)
+    go = threading.Event()
+    done = trio.Event()
+    hand.give(lambda: go.wait(5), lambda _: done.set())
+    for _ in range(5):
+        await trio.lowlevel.checkpoint()
+    go.set()
+    with trio.fail_after(5):
+        await done.wait()
+    assert naps == []
+    hand.stop()

@@ -60,7 +60,7 @@ def test_what_changes_nothing_is_not_written(writer: Writer) -> None:
     assert writer.run((unit("a"),)).outcomes == [None]
     for works in ((unit("a"),), (Unit(),)):
         staged = writer.stage(works)
-        assert not staged.written
+        assert not staged.pages
         writer.complete(staged)
 
 

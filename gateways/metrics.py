@@ -61,10 +61,16 @@ class Metrics:
         times.counts[bisect_left(CALL_BUCKETS, seconds)] += 1
         times.sum += seconds
 
-    async def sample_lag(self, every_s: float = 0.02) -> None:
-        """Measure the loop's lag for ever; run it in the server's nursery (0.1% of a core at 20 ms)."""
+    async def sample_lag(self, busy_s: float = 0.02, idle_s: float = 0.25) -> None:
+        """Measure the loop's lag for ever; run it in the server's nursery.
+
+        Every `busy_s` while calls come, every `idle_s` while none do: 50 samples a second took an idle broker 1 % of
+        a core.
+        """
+        calls = 0
         while True:
-            due = trio.current_time() + every_s
+            before, calls = calls, sum(self._calls.values())
+            due = trio.current_time() + (busy_s if calls != before else idle_s)
             await trio.sleep_until(due)
             self._lag.observe(max(0.0, trio.current_time() - due))
 

@@ -125,8 +125,8 @@ class Load:
             gc.enable()
             for dealer in self._dealers.values():
                 dealer.socket.socket.settimeout(SILENCE_S)
-        if rate:  # all that was due in the time counts, also what was answered after it
-            return Result(latencies, seconds, cpu)
+        if rate:  # all that was due in the time counts, and the time until it was answered
+            return Result(latencies, max(seconds, self._now - began), cpu)
         return Result(latencies[:counted], ended - began, cpu)
 
     def _drive_closed(self, epoll: select.epoll, end: float) -> None:

@@ -30,7 +30,7 @@ def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:
 
 
 class Lag:
-    """The loop's lag between scrapes of /metrics: how late the server's loop woke a sleeper, 50 times a second."""
+    """The loop's lag between scrapes of /metrics: how late the server's loop woke a sleeper (50 times a second)."""
 
     def __init__(self) -> None:
         self._counts: dict[float, float] = {}

@@ -76,8 +76,20 @@ async def test_the_measured_broker_is_the_broker_in_all_else() -> None:
 async def test_lag_is_how_late_the_loop_wakes_a_sleeper(autojump_clock: trio.testing.MockClock) -> None:
     metrics = Metrics(FakeBroker())  # type: ignore[arg-type]
     with trio.move_on_after(1.1):
-        await metrics.sample_lag(0.25)
+        await metrics.sample_lag()
     assert samples(metrics)["turret_loop_lag_seconds_count",] == 4
+
+
+async def test_lag_is_sampled_more_often_while_calls_come(autojump_clock: trio.testing.MockClock) -> None:
+    metrics = Metrics(FakeBroker())  # type: ignore[arg-type]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(metrics.sample_lag)
+        await trio.sleep(0.01)
+        for _ in range(100):
+            metrics.called("ping", "ok", 0.001)
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    assert samples(metrics)["turret_loop_lag_seconds_count",] > 30
 
 
 @pytest.mark.requirement("http.metrics")

@@ -418,11 +418,14 @@ async def test_the_process_ends_with_a_broker_that_was_killed() -> None:
     )
     assert broker.stdout is not None
     assert broker.stderr is not None
-    with trio.fail_after(20):
-        said = b""
-        while not said.endswith(b"\n"):
-            said += await broker.stdout.receive_some(100)
+    try:
+        with trio.fail_after(20):
+            said = b""
+            while not said.endswith(b"\n"):
+                said += await broker.stdout.receive_some(100)
+    finally:
         broker.kill()
+    with trio.fail_after(20):
         await broker.wait()
         # The helper has the same standard error: it is at its end when both are gone.
         assert [each async for each in broker.stderr] == []

@@ -54,15 +54,16 @@ class Stop(Exception):
     """Raised inside an actor to end it after its present letter was answered."""
 
 
-class Write(ABC):
-    """A decision: commit `unit`, then `settle` folds it and gives the answer."""
+class Write:
+    """A decision, made at `began` (Trio's clock): commit `unit`, then `settle` folds it and gives the answer."""
 
-    __slots__ = ("unit",)
+    __slots__ = ("began", "unit")
+    began: float
     unit: Unit
 
-    @abstractmethod
     def settle(self, refused: Refusal | None) -> Any:
         """After the commit: the answer; where it was refused, the refusal, and what follows from it."""
+        raise NotImplementedError
 
 
 class Reply:
@@ -324,8 +325,8 @@ class Actor(ABC, Generic[StateT]):
 
     def _launch(self, letter: Letter, write: Write) -> None:
         """Commit, with the store's word or the end of its time to go on from."""
-        now = self.used = trio.current_time()
-        flight = self._flight = _Commit(now + self._commit_timeout_s, self, letter, write)
+        self.used = write.began
+        flight = self._flight = _Commit(write.began + self._commit_timeout_s, self, letter, write)
         self._overdue.add(flight)
         self.store.submit(write.unit, flight.land)
 

@@ -89,7 +89,10 @@ class ConversationActor(Actor[Conversation]):
         super().__init__(
             conv, store=store, mailbox=mailbox, commit_timeout_s=commit_timeout_s, overdue=house.overdue
         )
+        self.log = log_name(conv)
         self._clock = clock
+        self._deliver: dict[str, tuple[Deliver, ...]] = {}
+        """By sender: where the parties' own types are delivered."""
         self._rules = rules
         self._keyring = keyring
         self._house = house
@@ -263,6 +266,15 @@ class ConversationActor(Actor[Conversation]):
             put = self._document(state, next_phase(state.phase, record.type), record, None)
         return _Row(self, state, record, canonical, put)
 
+    def deliveries(self, state: Conversation, record: Accepted) -> tuple[Deliver, ...]:
+        """Both parties' streams; made once for each sender of what goes to both alike."""
+        if record.type in ("CALL", "END"):
+            return _deliveries(state, record)
+        made = self._deliver.get(record.sender)
+        if made is None:
+            made = self._deliver[record.sender] = _deliveries(state, record)
+        return made
+
     def folded(self, state: Conversation, record: Accepted, put: Put | None) -> None:
         """After the commit of a record: fold it, and tell the desks."""
         core.fold(state, record, self._rules.envelopes)
@@ -339,6 +351,7 @@ class _Row(Write):
         canonical: bytes,
         put: Put | None,
     ) -> None:
+        self.began = record.mono
         self._actor = actor
         self._state = state
         self._record = record
@@ -346,9 +359,9 @@ class _Row(Write):
         self._put = put
         text = row_text(state.conv, record.n, record.sig, self._chain, canonical)
         self.unit = Unit(
-            append=Append(log_name(state.conv), record.n, text, record.at),
+            append=Append(actor.log, record.n, text, record.at),
             puts=() if put is None else (put,),
-            deliver=_deliveries(state, record),
+            deliver=actor.deliveries(state, record),
         )
 
     def settle(self, refused: Refusal | None) -> Ack | Refusal:

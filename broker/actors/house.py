@@ -71,8 +71,7 @@ class House:
 
         False: it takes no letter now, and `then` is not called; `ask` says why, or starts another.
         """
-        stopping = self._nursery.cancel_scope.cancel_called
-        return not stopping and actor.post(Letter(command, then)) is None
+        return actor.post(Letter(command, then)) is None
 
     def tell(self, kind: str, key: str, command: Any) -> None:
         """Put a letter in a live actor's mailbox, waiting for nothing. One that is not alive reads the log later."""

@@ -4,13 +4,12 @@
 2. At rest, with no commit under way, nothing here is scheduled.
 """
 
-from abc import ABC, abstractmethod
 from collections import deque
 
 import trio
 
 
-class Flight(ABC):
+class Flight:
     """One commit under way. `over` is set by whoever settles it first: the store's word, or the end of its time."""
 
     __slots__ = ("deadline", "over")
@@ -19,9 +18,9 @@ class Flight(ABC):
         self.deadline = deadline
         self.over = False
 
-    @abstractmethod
     def expire(self) -> None:
         """Its time is over: settle it as late, unless it has landed."""
+        raise NotImplementedError
 
 
 class Overdue:

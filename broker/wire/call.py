@@ -60,7 +60,7 @@ def next_phase(phase: Phase, type: str) -> Phase:
 
 def advance(phase: str, type: str) -> Phase | Refusal:
     """The phase after an envelope of this type; bad_envelope (path type) out of its place, conv_ended after END."""
-    here = Phase(phase)
+    here = phase if isinstance(phase, Phase) else Phase(phase)
     after = NEXT.get((here, kind_of(type)))
     if after is not None:
         return after

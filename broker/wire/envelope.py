@@ -60,9 +60,9 @@ def bootstrap(conv: str) -> str:
 
 
 _TAIL: Final = re.compile(
-    rb',"conv":"([0-9a-f]{16})","from":"([0-9a-f]{64})","n":(0|[1-9][0-9]{0,15}),'
-    rb'"prev_sig":"([0-9a-f]{64}(?:[0-9a-f]{64})?)","to":"([0-9a-f]{64})","ts":(0|[1-9][0-9]{0,15}),'
-    rb'"type":"([A-Z][A-Z0-9_]{0,31})"\}'
+    r',"conv":"([0-9a-f]{16})","from":"([0-9a-f]{64})","n":(0|[1-9][0-9]{0,15}),'
+    r'"prev_sig":"([0-9a-f]{64}(?:[0-9a-f]{64})?)","to":"([0-9a-f]{64})","ts":(0|[1-9][0-9]{0,15}),'
+    r'"type":"([A-Z][A-Z0-9_]{0,31})"\}'
 )
 """All of a canonical envelope that stands after its body, since names are sorted and only the body is free."""
 _HEAD: Final = b'{"body":'
@@ -88,31 +88,21 @@ def read_envelope(raw: bytes) -> Envelope | Refusal:
 def _canonical(raw: bytes) -> Envelope | Refusal | None:
     """The fast path: a text that is canonical and in shape, proven without reading it member by member."""
     seam = raw.rfind(_CONV)
-    match = _TAIL.fullmatch(raw, seam) if seam > 0 else None
+    match = _TAIL.fullmatch(raw[seam:].decode("latin-1")) if seam > 0 else None
     if match is None:
         return None
     text = raw[8:seam]
     found = quick(text, MAX_DEPTH - 1)
     if found is None or found[1] != text:
         return None
-    conv, sender, n, prev_sig, to, ts, kind = match.group(1, 2, 3, 4, 5, 6, 7)
+    conv, sender, n, prev_sig, to, ts, kind = match.groups()
     number, seconds = int(n), int(ts)
     if len(prev_sig) != (128 if number else 64) or number > MAX_SAFE or seconds > MAX_SAFE:
         return None
     refusal = _limits(len(text), sender == to)
     if refusal is not None:
         return refusal
-    return Envelope(
-        conv.decode(),
-        number,
-        kind.decode(),
-        sender.decode(),
-        to.decode(),
-        seconds,
-        prev_sig.decode(),
-        found[0],
-        raw,
-    )
+    return Envelope(conv, number, kind, sender, to, seconds, prev_sig, found[0], raw)
 
 
 def _build(value: dict[str, Any], canonical: bytes) -> Envelope | Refusal:

@@ -50,6 +50,7 @@ class Count(Write):
 
     def __init__(self, actor: QuickCounter, unit: Unit) -> None:
         self.actor = actor
+        self.began = trio.current_time()
         self.unit = unit
 
     def settle(self, refused: Refusal | None) -> Any:

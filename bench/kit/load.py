@@ -62,7 +62,7 @@ class _Talk:
 
 
 class Load:
-    """Lines that are driven together; they may be driven again and again."""
+    """Lines that are driven together, again and again. Their indices follow each other."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._talks = [_Talk(line) for line in lines]

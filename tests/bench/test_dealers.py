@@ -35,6 +35,13 @@ def test_a_short_run_has_every_figure_and_its_transcripts_are_proven(
     assert report["closed_loop"]["envelopes_per_s"] > report["envelopes_per_s"]
 
 
+def test_the_public_port_is_measured_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dealers.main(["--seconds", "0.2", "--conversations", "2", "--ws", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (report["port"], report["loop"], report["errors"]) == ("ws", "closed", [])
+    assert report["envelopes_per_s"] > 0
+
+
 def test_a_chain_that_is_not_the_signed_one_fails_the_benchmark(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

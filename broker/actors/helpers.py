@@ -308,7 +308,10 @@ class Helpers:
         pause = PAUSE_S
         while True:
             started = trio.current_time()
-            reason = await self._live()
+            try:
+                reason = await self._live()
+            except OSError as fault:  # no process, no descriptor left
+                reason = f"could not be started ({fault})"
             self.failed += 1
             if trio.current_time() - started >= PAUSE_MAX_S:
                 pause = PAUSE_S
@@ -317,7 +320,7 @@ class Helpers:
             pause = min(pause * 2, PAUSE_MAX_S)
 
     async def _live(self) -> str:
-        """One helper's life; how it failed."""
+        """One helper's life; how it failed. Raises OSError when it has none."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             for end in (ours, theirs):
@@ -328,8 +331,6 @@ class Helpers:
             try:
                 async with self._start(theirs):
                     return await helper.run()
-            except OSError as fault:
-                return f"could not be started ({fault})"
             finally:
                 self._alive.remove(helper)
                 self._returned(helper.give_back())

@@ -227,6 +227,19 @@ async def test_a_helper_that_can_not_be_started_is_tried_again(
     assert "could not be started (no such program)" in caplog.text
 
 
+async def test_without_a_descriptor_left_it_is_tried_again(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left() -> None:
+        raise OSError(24, "too many open files")
+
+    it = Asked(FakeHelpers())
+    with monkeypatch.context() as patch, trio.move_on_after(2):
+        patch.setattr(socket, "socketpair", none_left)
+        await it.helpers.run()
+    assert it.helpers.failed == 3
+
+
 @pytest.mark.requirement("keys.helpers-held")
 @pytest.mark.parametrize(
     "answer",

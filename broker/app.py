@@ -75,6 +75,8 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     pending_bytes: int
     desks_online: int
     signatures_delayed: int
+    verify_helpers: int
+    """Helper processes that take work now."""
     accepted: int
     """Envelopes accepted since the start."""
     free_bytes: int
@@ -238,6 +240,7 @@ class Broker:
     def statistics(self) -> Statistics:
         """A frozen moment for metrics."""
         hub = self._services.hub.statistics()
+        verifier = self._services.verifier.statistics()
         return Statistics(
             actors=self._services.house.counts(),
             crashes=self._services.house.crashes,
@@ -245,7 +248,8 @@ class Broker:
             slow_readers=hub.slow,
             pending_bytes=hub.pending_bytes,
             desks_online=self._services.presence.statistics().desks,
-            signatures_delayed=self._services.verifier.statistics().delayed,
+            signatures_delayed=verifier.delayed,
+            verify_helpers=verifier.helpers,
             accepted=self._services.tally.accepted,
             free_bytes=self._services.store.free_bytes(),
         )

@@ -469,6 +469,7 @@ async def answers_of_a_broker(helpers: int) -> list[str]:
         async with trio.open_nursery() as nursery:
             for index in range(len(desks)):
                 nursery.start_soon(call, index)
+        assert bench.broker.statistics().verify_helpers == helpers
         assert (verifier.statistics().helped > 0) is (helpers > 0)
         return [codes[index] for index in range(len(desks))]
 

@@ -16,6 +16,8 @@ The law that each adapter keeps (tests/broker/store/conformance.py):
    under any name, takes no room.
 
 Positions are ours: n in a log, a count in a stream. No rowid crosses the port.
+
+(`gc=False`: these hold nothing that could lead back to them, and millions are made: the collector need not look.)
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +26,7 @@ from typing import Protocol
 import msgspec
 
 
-class Append(msgspec.Struct, frozen=True):
+class Append(msgspec.Struct, frozen=True, gc=False):
     """Row `n` of `log`. Conflicts unless the log's last row is n - 1 (an empty log awaits 0)."""
 
     log: str
@@ -48,7 +50,7 @@ class Put(msgspec.Struct, frozen=True):
     index: tuple[tuple[str, str | int], ...] = ()
 
 
-class Deliver(msgspec.Struct, frozen=True):
+class Deliver(msgspec.Struct, frozen=True, gc=False):
     """Give the next position of principal stream `stream` to an event.
 
     `data` None: the event's text is that of the unit's Append, stored once and referred to; a Drop of that
@@ -80,7 +82,7 @@ class Drop(msgspec.Struct, frozen=True):
     log: str
 
 
-class Unit(msgspec.Struct, frozen=True):
+class Unit(msgspec.Struct, frozen=True, gc=False):
     """What one request changes, in this order. All expectations are those before the unit (a second Put of a
     document expects what the first made of it)."""
 
@@ -91,7 +93,7 @@ class Unit(msgspec.Struct, frozen=True):
     drop: Drop | None = None
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """A row of a log as stored."""
 
     n: int
@@ -109,7 +111,7 @@ class Document(msgspec.Struct, frozen=True):
     """In `find`: the place of its index row, to page after. In `due`: the value."""
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """An event of a principal's stream. `at` is the Append's where `data` is a row's text, else Deliver's."""
 
     stream: str

@@ -7,7 +7,7 @@ log and stream that a batch touches.
 1. What is neither in a run on disk nor here does not exist. After a crash `load` reads it from the texts themselves.
 2. It also holds what is staged and not yet committed. A reader goes by what it finds in the table of texts.
 3. A reader copies from here first and looks at the disk then: what moves meanwhile is seen twice, never not at all.
-4. It holds FLUSH items and half as many again, and one batch: `flush` writes twice as much as comes in.
+4. It holds FLUSH items, two thirds as many again, and a batch: `flush` writes half as much again as comes in.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ RUN: Final = 64
 """Items of one run at most; the schema counts on it. Its row then fits in a page with others."""
 FLUSH: Final = 6144
 """Items (a row or an event each) that wait until they are written: 2,048 envelopes told to both parties."""
-SLICE: Final = 256
+SLICE: Final = 192
 """Logs and streams whose runs are written with one batch at least: about a millisecond."""
 
 INDEXED: Final = "SELECT value FROM meta WHERE name = 'indexed'"
@@ -155,7 +155,7 @@ class Tail:
         """
         if came is None or not self._pending:
             self._begin()
-        most = len(self._pending) if came is None else max(SLICE, 2 * came)
+        most = len(self._pending) if came is None else max(SLICE, came * 3 // 2)
         logs: list[tuple[int, int, bytes]] = []
         streams: list[tuple[int, int, bytes]] = []
         while self._pending and len(self._flushed) < most:

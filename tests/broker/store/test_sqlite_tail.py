@@ -239,7 +239,7 @@ async def test_memory_is_bounded_however_many_logs_and_streams_there_are(
         tail = store.writer.tail
         runs = [*tail.logs.values(), *tail.streams.values()]
         most = max(most, sum(len(run.items) for run in runs))
-    assert 20 <= most <= 45 + 3
+    assert 20 <= most <= 50 + 3
     for number in range(300):
         assert len(await store.entries(f"conv:{number}")) == 1
     await store.aclose()

@@ -133,8 +133,10 @@ class Verifier:
 
     def _is_alone(self) -> bool:
         """Whether nothing is with the helpers, and nothing came for a while."""
+        if self._last:
+            return False
         before, self._came = self._came, trio.current_time()
-        return not self._last and self._came - before >= ALONE_S
+        return self._came - before >= ALONE_S
 
     def _share(self) -> None:
         """Give the line to helpers while they have room, and verify inline what is left of the budget."""

@@ -9,6 +9,7 @@ fsync, goes to the sender, and costs the service nothing. Parties read by a push
 import asyncio
 import contextlib
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -40,7 +41,9 @@ _sent: Final = msgspec.json.Decoder(Sent)
 
 
 async def serve(data: Path) -> None:
-    """Run both until cancelled. Raises RuntimeError where nats-server does not start."""
+    """Run both until SIGTERM. Raises RuntimeError where nats-server does not start, or ends by itself."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     config = data / "nats.conf"
     config.write_text(CONFIG.format(data=data))
     program = shutil.which("nats-server", path=str(Path(sys.executable).parent)) or shutil.which(
@@ -59,8 +62,11 @@ async def serve(data: Path) -> None:
         await client.subscribe("submit", cb=_judge(client), pending_bytes_limit=-1)
         await client.flush()
         announce(url, *present())
-        await server.wait()
-        raise RuntimeError("nats-server ended")
+        ended = asyncio.create_task(server.wait())
+        await asyncio.wait((ended, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            raise RuntimeError("nats-server ended")
+        await client.close()
     finally:
         with contextlib.suppress(ProcessLookupError):
             server.terminate()

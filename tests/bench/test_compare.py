@@ -12,6 +12,7 @@ import pytest
 
 from bench import compare
 from bench.compare import Failed, Found, Run
+from bench.kit.machine import family
 from bench.peers import catalogue, side
 from bench.peers.catalogue import PEERS, lacking
 from bench.peers.chains import Chain, read_chains, sign_chain, write_chains
@@ -61,6 +62,14 @@ def test_a_tiny_run_has_figures_of_each_peer_or_says_why_not(
     else:
         assert "turret[compare]" in figure["skipped"]
         assert "SKIPPED" in said.out
+
+
+@pytest.mark.parametrize("name", [name for name in PEERS if lacking(PEERS[name]) is None])
+def test_no_process_of_a_peer_outlives_it(name: str) -> None:
+    with catalogue.started(PEERS[name]) as server:
+        processes = family(server.pid)
+        assert server.pid in processes
+    assert [pid for pid in processes if Path(f"/proc/{pid}").exists()] == []
 
 
 def test_the_broker_and_the_official_server_need_nothing_extra() -> None:

@@ -16,7 +16,8 @@ from collections.abc import Callable
 import msgspec
 import trio
 
-from broker.actors.helpers import Helpers, Start, Waiting, process
+from broker.actors.batches import Waiting
+from broker.actors.helpers import Helpers, Start, process
 from broker.wire import keys
 
 log = logging.getLogger("turret.verifier")

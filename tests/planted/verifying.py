@@ -2,6 +2,7 @@
 
 VERIFIER = "broker/actors/verifier.py"
 HELPERS = "broker/actors/helpers.py"
+BATCHES = "broker/actors/batches.py"
 HELPER = "broker/actors/helper.py"
 
 MUTANTS = (
@@ -24,18 +25,18 @@ MUTANTS = (
     ),
     (
         "keys.helpers-strict",
-        HELPERS,
+        BATCHES,
         "formed = len(each.pk) == PK and len(each.sig) == SIG",
         "formed = len(each.pk) + len(each.sig) == PK + SIG",
     ),
-    ("keys.helpers-held", HELPERS, "if number != due or count", "if count"),
-    ("keys.helpers-held", HELPERS, "if verdicts.translate(None, VERDICTS):", "if False:"),
-    ("keys.helpers-held", HELPERS, " or (self.ready and not batch)", ""),
-    ("keys.helpers-held", HELPERS, "            if len(received) < end:\n                return True\n", ""),
+    ("keys.helpers-held", BATCHES, "if number != due or count", "if count"),
+    ("keys.helpers-held", BATCHES, "if verdicts.translate(None, VERDICTS):", "if False:"),
+    ("keys.helpers-held", BATCHES, " or (self.ready and not batch)", ""),
+    ("keys.helpers-held", BATCHES, "            if len(received) < end:\n                return True\n", ""),
     ("keys.helpers-replaced", HELPERS, "self._returned(helper.give_back())", "helper.give_back()"),
     (
         "keys.helpers-replaced",
-        HELPERS,
+        BATCHES,
         "        if not self._batches:\n            self._patience.deadline = trio.current_time() + PATIENCE_S\n",
         "",
     ),

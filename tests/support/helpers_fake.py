@@ -5,8 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
+from broker.actors.batches import Waiting
 from broker.actors.helper import BATCH, LENGTH, PK, READY, SIG
+from broker.actors.helpers import Helpers
 
 GOOD_SIG = "good".ljust(SIG, "0")
 BAD_SIG = "bad".ljust(SIG, "0")
@@ -83,3 +86,35 @@ def _sigs(records: bytes) -> list[bytes]:
         sigs.append(records[at : at + SIG])
         at += SIG + length
     return sigs
+
+
+class Asked:
+    """Helpers, and what came of what they were given: answers and what was returned, by message."""
+
+    def __init__(self, fake: FakeHelpers, count: int = 1) -> None:
+        self.answers: list[tuple[bytes, bool]] = []
+        self.returned: list[bytes] = []
+        self.rooms = 0
+        self.helpers = Helpers(count, self._answer, self._return, self._room, fake.start)
+
+    def _answer(self, waiting: Waiting, good: bool) -> None:
+        self.answers.append((waiting.message, good))
+
+    def _return(self, owed: list[Waiting]) -> None:
+        self.returned += [each.message for each in owed]
+
+    def _room(self) -> None:
+        self.rooms += 1
+
+    def give(self, name: str, sig: str = GOOD_SIG) -> bool:
+        return self.helpers.take(Waiting(pk("key"), name.encode(), sig, lambda _: None))
+
+
+@asynccontextmanager
+async def asked(fake: FakeHelpers, count: int = 1) -> AsyncIterator[Asked]:
+    it = Asked(fake, count)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(it.helpers.run)
+        await wait_all_tasks_blocked()
+        yield it
+        nursery.cancel_scope.cancel()

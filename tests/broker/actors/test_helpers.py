@@ -15,73 +15,16 @@ import trio
 import trio.testing
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from broker.actors import batches
 from broker.actors import helpers as module
 from broker.actors.helper import BATCH, PK, SIG
-from broker.actors.helpers import Helpers, Waiting, process
+from broker.actors.helpers import Helpers, process
 from broker.actors.verifier import Verifier
 from broker.wire import keys
 from tests.broker.wire.test_keys import SPECCHECK, WYCHEPROOF
 from tests.support.broker import code, open_bench, tuned
-from tests.support.helpers_fake import BAD_SIG, GOOD_SIG, FakeHelpers, honest, pk
+from tests.support.helpers_fake import Asked, FakeHelpers, asked, honest
 from tests.support.vectors import KEYS
-
-
-class Asked:
-    """Helpers, and what came of what they were given: answers and what was returned, by message."""
-
-    def __init__(self, fake: FakeHelpers, count: int = 1) -> None:
-        self.answers: list[tuple[bytes, bool]] = []
-        self.returned: list[bytes] = []
-        self.rooms = 0
-        self.helpers = Helpers(count, self._answer, self._return, self._room, fake.start)
-
-    def _answer(self, waiting: Waiting, good: bool) -> None:
-        self.answers.append((waiting.message, good))
-
-    def _return(self, owed: list[Waiting]) -> None:
-        self.returned += [each.message for each in owed]
-
-    def _room(self) -> None:
-        self.rooms += 1
-
-    def give(self, name: str, sig: str = GOOD_SIG) -> bool:
-        return self.helpers.take(Waiting(pk("key"), name.encode(), sig, lambda _: None))
-
-
-@asynccontextmanager
-async def asked(fake: FakeHelpers, count: int = 1) -> AsyncIterator[Asked]:
-    it = Asked(fake, count)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(it.helpers.run)
-        await wait_all_tasks_blocked()
-        yield it
-        nursery.cancel_scope.cancel()
-
-
-async def test_what_is_given_in_a_tick_goes_out_together_and_comes_back_in_order() -> None:
-    fake = FakeHelpers()
-    async with asked(fake) as it:
-        assert it.rooms == 1, "a helper that is ready has room"
-        for index in range(5):
-            assert it.give(f"{index}", GOOD_SIG if index % 2 else BAD_SIG)
-        assert it.helpers.filling
-        await wait_all_tasks_blocked()
-        assert fake.batches == []
-        it.helpers.flush()
-        await wait_all_tasks_blocked()
-    assert [len(each) for each in fake.batches] == [5]
-    assert it.answers == [(f"{index}".encode(), index % 2 == 1) for index in range(5)]
-    assert it.rooms == 2
-    assert it.returned == []
-
-
-async def test_a_full_batch_goes_out_at_once() -> None:
-    fake = FakeHelpers()
-    async with asked(fake) as it:
-        for index in range(module.BATCH_SIGNATURES):
-            it.give(f"{index}")
-        await wait_all_tasks_blocked()
-    assert [len(each) for each in fake.batches] == [module.BATCH_SIGNATURES]
 
 
 async def test_nothing_is_taken_before_a_helper_is_ready() -> None:
@@ -97,50 +40,12 @@ async def test_the_one_with_the_least_to_do_gets_the_next_batch() -> None:
         given = 0
         while it.give(f"{given}"):
             given += 1
-        assert given == 3 * module.DEPTH_MIN
+        assert given == 3 * batches.DEPTH_MIN
         await wait_all_tasks_blocked()
-        assert [len(each) for each in fake.batches] == [module.BATCH_SIGNATURES] * 3
+        assert [len(each) for each in fake.batches] == [batches.BATCH_SIGNATURES] * 3
         fake.gate.set()
         await wait_all_tasks_blocked()
         assert len(it.answers) == given
-
-
-async def test_the_depth_grows_for_a_helper_that_ran_dry_and_shrinks_when_it_has_too_much() -> None:
-    fake = FakeHelpers()
-    async with asked(fake) as it:
-        helper = it.helpers._alive[0]
-        for _ in range(40):  # a helper that is through before we look at it again
-            while it.give("more"):
-                pass
-            it.helpers.flush()
-            await wait_all_tasks_blocked()
-        assert helper.depth == module.DEPTH_MAX
-        fake.gate = trio.Event()
-        for _ in range(200):  # one that has answered a batch, with more than one to go
-            while it.give("more"):
-                pass
-            it.helpers.flush()
-            await wait_all_tasks_blocked()
-            gate, fake.gate = fake.gate, trio.Event()
-            gate.set()
-            await wait_all_tasks_blocked()
-        assert module.DEPTH_MIN <= helper.depth <= 2 * module.BATCH_SIGNATURES
-
-
-async def test_what_the_connection_can_not_take_at_once_follows() -> None:
-    fake = FakeHelpers()
-    fake.gate = trio.Event()
-    async with asked(fake) as it:
-        for index in range(module.DEPTH_MIN):
-            it.helpers.take(
-                Waiting(pk("key"), bytes(65_536), GOOD_SIG if index % 3 else BAD_SIG, lambda _: None)
-            )
-        fake.gate.set()
-        await wait_all_tasks_blocked()
-        with trio.fail_after(5):
-            while len(it.answers) < module.DEPTH_MIN:
-                await trio.lowlevel.checkpoint()
-    assert [good for _, good in it.answers] == [index % 3 > 0 for index in range(module.DEPTH_MIN)]
 
 
 @pytest.mark.requirement("keys.helpers-replaced")
@@ -175,24 +80,12 @@ async def test_a_helper_that_lets_a_batch_wait_too_long_is_replaced(autojump_clo
         await trio.sleep(1000)
         it.give("1")
         it.helpers.flush()
-        await trio.sleep(module.PATIENCE_S * 0.9)
+        await trio.sleep(batches.PATIENCE_S * 0.9)
         assert it.returned == []
-        await trio.sleep(module.PATIENCE_S * 0.2)
+        await trio.sleep(batches.PATIENCE_S * 0.2)
         assert it.returned == [b"1"]
         assert fake.alive == 0
     assert it.answers == []
-
-
-async def test_a_helper_with_nothing_to_do_may_be_silent(autojump_clock: MockClock) -> None:
-    fake = FakeHelpers()
-    async with asked(fake) as it:
-        for _ in range(3):
-            await trio.sleep(1000)
-            it.give("1")
-            it.helpers.flush()
-            await wait_all_tasks_blocked()
-    assert len(it.answers) == 3
-    assert len(fake.started) == 1
 
 
 @pytest.mark.requirement("keys.helpers-replaced")
@@ -207,8 +100,8 @@ async def test_helpers_are_replaced_at_ever_longer_intervals(autojump_clock: Moc
 async def test_a_helper_that_does_not_come_up_is_given_up(autojump_clock: MockClock) -> None:
     fake = FakeHelpers(first=b"")
     async with asked(fake):
-        await trio.sleep(module.START_S + module.PAUSE_S + 1)
-    assert fake.started == [0, pytest.approx(module.START_S + module.PAUSE_S)]
+        await trio.sleep(batches.START_S + module.PAUSE_S + 1)
+    assert fake.started == [0, pytest.approx(batches.START_S + module.PAUSE_S)]
 
 
 async def test_a_helper_that_can_not_be_started_is_tried_again(
@@ -238,62 +131,6 @@ async def test_without_a_descriptor_left_it_is_tried_again(
         patch.setattr(socket, "socketpair", none_left)
         await it.helpers.run()
     assert it.helpers.failed == 3
-
-
-@pytest.mark.requirement("keys.helpers-held")
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda number, sigs: honest(number + 1, sigs),
-        lambda number, sigs: honest(0, sigs),
-        lambda number, sigs: honest(number, sigs[1:]),
-        lambda number, sigs: honest(number, [*sigs, b"good"]),
-        lambda number, sigs: honest(number, []),
-        lambda number, sigs: BATCH.pack(number, len(sigs)) + b"\x01" * len(sigs),
-        lambda number, sigs: BATCH.pack(number, len(sigs)) + b"1" * (len(sigs) - 1) + b"2",
-        lambda number, sigs: b"\xff" * 100,
-        lambda number, sigs: BATCH.pack(number, 0xFFFFFFFF),
-    ],
-    ids=["number", "number 0", "one less", "one more", "none", "byte", "last byte", "noise", "size"],
-)
-async def test_nonsense_is_no_answer_and_ends_the_helper(answer: object) -> None:
-    fake = FakeHelpers(answer)  # type: ignore[arg-type]
-    async with asked(fake) as it:
-        for index in range(3):
-            it.give(f"{index}")
-        it.helpers.flush()
-        await wait_all_tasks_blocked()
-        assert it.answers == []
-        assert it.returned == [b"0", b"1", b"2"]
-        assert fake.alive == 0
-
-
-@pytest.mark.requirement("keys.helpers-held")
-async def test_an_answer_that_comes_twice_or_unasked_ends_the_helper() -> None:
-    fake = FakeHelpers(lambda number, sigs: honest(number, sigs) * 2)
-    async with asked(fake) as it:
-        it.give("1", BAD_SIG)
-        it.helpers.flush()
-        it.give("2", GOOD_SIG)
-        it.helpers.flush()
-        await wait_all_tasks_blocked()
-        assert it.answers == [(b"1", False)]
-        assert it.returned == [b"2"]
-    fake = FakeHelpers(first=BATCH.pack(0, 0) * 2)
-    async with asked(fake) as it:
-        assert fake.alive == 0
-
-
-@pytest.mark.requirement("keys.helpers-held")
-async def test_an_answer_cut_short_waits_for_its_rest() -> None:
-    fake = FakeHelpers(lambda number, sigs: honest(number, sigs)[:-1])
-    async with asked(fake) as it:
-        it.give("1")
-        it.give("2")
-        it.helpers.flush()
-        await wait_all_tasks_blocked()
-        assert it.answers == []
-        assert fake.alive == 1
 
 
 async def test_who_stops_the_helpers_gets_back_what_they_owe() -> None:

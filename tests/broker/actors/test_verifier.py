@@ -6,7 +6,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from broker.actors import helpers as helping
+from broker.actors import batches
 from broker.actors.verifier import ALONE_S, Verifier, VerifierStatistics
 from broker.wire.keys import SigningKey
 from tests.support.helpers_fake import BAD_SIG, GOOD_SIG, FakeHelpers, honest, pk
@@ -275,19 +275,19 @@ async def test_helpers_come_first_then_the_budget_then_the_line() -> None:
     fake.gate = trio.Event()
     async with helped(fake) as it:
         it.submit("alone")
-        many = helping.DEPTH_MIN + BUDGET * 5
+        many = batches.DEPTH_MIN + BUDGET * 5
         for index in range(many):
             it.submit(f"{index}")
         assert it.inline == BUDGET, "the helper has enough, and so has this tick"
-        assert it.verifier.statistics().waiting == many + 1 - helping.DEPTH_MIN - BUDGET
+        assert it.verifier.statistics().waiting == many + 1 - batches.DEPTH_MIN - BUDGET
         await wait_all_tasks_blocked()
-        assert it.inline == many + 1 - helping.DEPTH_MIN
+        assert it.inline == many + 1 - batches.DEPTH_MIN
         assert max(len(each) for each in it.ticks.made.values()) == BUDGET
         fake.gate.set()
         await wait_all_tasks_blocked()
         assert it.told == many + 1
         statistics = it.verifier.statistics()
-    assert (statistics.inline, statistics.helped) == (it.inline, helping.DEPTH_MIN)
+    assert (statistics.inline, statistics.helped) == (it.inline, batches.DEPTH_MIN)
     assert (statistics.waiting, statistics.helpers) == (0, 1)
 
 
@@ -321,15 +321,15 @@ async def test_an_answer_waits_for_the_earlier_ones_of_its_key_alone() -> None:
     fake.gate = trio.Event()
     async with helped(fake, per_tick=100) as it:
         it.submit("alone")
-        for _ in range(helping.DEPTH_MIN):
+        for _ in range(batches.DEPTH_MIN):
             it.submit("a")
         it.submit("a", BAD_SIG)
         it.submit("b")
-        assert it.answers["b"] == [(helping.DEPTH_MIN + 2, True)]
+        assert it.answers["b"] == [(batches.DEPTH_MIN + 2, True)]
         assert it.answers["a"] == []
         fake.gate.set()
         await wait_all_tasks_blocked()
-    assert [good for _, good in it.answers["a"]] == [True] * helping.DEPTH_MIN + [False]
+    assert [good for _, good in it.answers["a"]] == [True] * batches.DEPTH_MIN + [False]
 
 
 @pytest.mark.requirement("keys.helpers-replaced", "keys.order")
@@ -360,9 +360,9 @@ async def test_a_helper_that_hangs_costs_a_second_and_no_answer(autojump_clock: 
     async with helped(fake) as it:
         for _ in range(10):
             it.submit("a")
-        await trio.sleep(helping.PATIENCE_S * 0.9)
+        await trio.sleep(batches.PATIENCE_S * 0.9)
         assert it.told == 1, "the one that came alone"
-        await trio.sleep(helping.PATIENCE_S * 0.2)
+        await trio.sleep(batches.PATIENCE_S * 0.2)
         assert it.told == 10
 
 
@@ -436,7 +436,7 @@ async def test_a_task_that_comes_for_the_helpers_brings_no_second_budget() -> No
             fake.gate = trio.Event()
             it.submit("a")
             await trio.lowlevel.checkpoint()
-            for _ in range(helping.DEPTH_MIN + BUDGET * 3):
+            for _ in range(batches.DEPTH_MIN + BUDGET * 3):
                 it.submit("b")
         fake.gate.set()
         await wait_all_tasks_blocked()

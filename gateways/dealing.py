@@ -11,7 +11,7 @@ import os
 import ssl
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 from websockets.protocol import SEND_EOF, State
@@ -25,7 +25,8 @@ from gateways.frames import Messages
 from gateways.handshake import Peer, Stream, find_peer, shake_hands, turn_away
 from gateways.listen import Bounds, Network, Places, place_of, tune
 from gateways.outbox import TAKE_BYTES, open_outbox
-from gateways.session import CLOSE_S, DRAIN_S, SYSTEM, Session, restart
+from gateways.poll import Poller, poller
+from gateways.session import CLOSE_S, DRAIN_S, SYSTEM, Frame, Session, restart
 
 READ_BYTES: Final = 16_384
 """One read. It bounds how many frames are parsed in one go: 2,700 empty ones, about 10 ms."""
@@ -173,17 +174,17 @@ class _Connection:
         self._clock = clock
         self._bounds = bounds
         self._stream = stream
-        self._bytes: _Bytes = stream
         self._protocol = protocol
         self._messages = Messages(protocol, broker.settings.limits.frame_bytes)
         self._caller = caller
         self._outbox = open_outbox(broker.settings.streams, text_frame)
         self._session: Session | None = None
         self._scope = trio.CancelScope()
-        self._direct: Direct | None = None
-        if isinstance(stream, trio.SocketStream):
-            self._bytes = _PlainSocket(stream)
-            self._direct = Direct(stream.socket.fileno(), self._outbox, self._scope.cancel)
+        self._fd = stream.socket.fileno() if isinstance(stream, trio.SocketStream) else None
+        """Where nothing lies between us and the kernel."""
+        self._direct = Direct(self._fd, self._outbox, self._scope.cancel) if self._fd is not None else None
+        self._rest: list[Frame] = []
+        """Messages that came and have to wait."""
         self._eof = False
         """Whether the writer half-closes when it has sent all."""
         self._seen = trio.current_time()
@@ -228,27 +229,74 @@ class _Connection:
 
     async def _read(self, session: Session) -> None:
         """Read until the peer has closed its side."""
-        protocol, outbox = self._protocol, self._outbox
-        while True:
+        if self._fd is not None and (watching := poller()) is not None:
+            await self._watch(session, self._fd, watching)
+            return
+        while data := await self._receive():
+            self._seen = trio.current_time()
+            self._take(session, data)
+            if self._rest or self._outbox.full:
+                await self._wait(session)
+
+    async def _receive(self) -> bytes:
+        """What comes next; b"" at the end."""
+        try:
+            return bytes(await self._stream.receive_some(READ_BYTES))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return b""
+
+    async def _watch(self, session: Session, fd: int, watching: Poller) -> None:
+        """Have what comes taken where it comes; this task does what has to wait, and nothing is read meanwhile."""
+        stopped = trio.Event()
+        over = False
+
+        def ready() -> int:
+            nonlocal over
             try:
-                data = await self._bytes.receive_some(READ_BYTES)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                return
-            if not data:
-                return
+                data = os.read(fd, READ_BYTES)
+            except BlockingIOError:
+                return 0
+            except OSError:
+                data = b""
+            over = not data
             self._seen = trio.current_time()
-            ending = outbox.closing is not None
-            frames = self._messages.read(bytes(data))
+            taken = self._take(session, data) if data else 0
+            if over or self._rest or self._outbox.full:
+                watching.remove(fd)
+                stopped.set()
+            return taken
+
+        try:
+            while not over:
+                watching.add(fd, ready)
+                await stopped.wait()
+                stopped = trio.Event()
+                await self._wait(session)
+        finally:
+            watching.remove(fd)
+
+    def _take(self, session: Session, data: bytes) -> int:
+        """Take what came as far as nothing has to be waited for, and keep the rest; how many messages it was."""
+        outbox = self._outbox
+        ending = outbox.closing is not None
+        frames = self._messages.read(data)
+        if self._messages.judged:
+            self._messages.judged = False
             self._flush()
-            if protocol.state is not State.OPEN:
+            if self._protocol.state is not State.OPEN:
                 outbox.end(_GONE)  # the close frame itself waits in the outbox already
-            self._paused = True
-            if frames and not ending:  # also those before a close frame: END and close in one packet is usual
-                await session.receive(frames)
-            if outbox.full:  # answers, or the pongs of a peer that sends pings and reads nothing
-                await outbox.wait_room()
-            self._paused = False
-            self._seen = trio.current_time()
+        if frames and not ending:  # also those before a close frame: END and close in one packet is usual
+            self._rest = frames[session.take(frames) :]
+        return len(frames)
+
+    async def _wait(self, session: Session) -> None:
+        """Do what has to wait: the rest of what came, and the room for answers (or for pongs that nobody reads)."""
+        self._paused = True
+        rest, self._rest = self._rest, []
+        await session.receive(rest)
+        await self._outbox.wait_room()
+        self._paused = False
+        self._seen = trio.current_time()
 
     def _flush(self) -> None:
         """Hand what the codec wants sent to the writer."""
@@ -285,7 +333,7 @@ class _Connection:
         """Send in pieces, so that progress can be seen (`_guard`). Cancelling may cut a frame: only to end."""
         for start in range(0, len(data), TAKE_BYTES):
             self._sending_since = trio.current_time()
-            await self._bytes.send_all(data[start : start + TAKE_BYTES])  # no copy where it is the whole
+            await self._stream.send_all(data[start : start + TAKE_BYTES])  # no copy where it is the whole
         self._sending_since = None
 
     async def _send_eof(self) -> None:
@@ -315,50 +363,6 @@ class _Connection:
             with trio.move_on_at(min(ping_at, dead_at, stalled_at)):
                 await self._outbox.ended.wait()
         self._scope.deadline = trio.current_time() + CLOSE_S
-
-
-class _Bytes(Protocol):
-    """What a connection reads and writes: a TLS stream, a memory stream, or a _PlainSocket."""
-
-    async def receive_some(self, max_bytes: int, /) -> bytes | bytearray: ...
-
-    async def send_all(self, data: bytes, /) -> None: ...
-
-
-class _PlainSocket:
-    """The two directions of a TCP stream with a quarter less CPU a message than trio.SocketStream's.
-
-    It asks the kernel only when there is something to read, and a send that need not wait is no checkpoint. The
-    stream stays the owner of the socket: it must not be closed before both directions have come to rest.
-    """
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self._fd = stream.socket.fileno()
-
-    async def receive_some(self, max_bytes: int, /) -> bytes:
-        """Some bytes, b"" at the end; BrokenResourceError, ClosedResourceError. Cancelling loses nothing."""
-        while True:
-            await trio.lowlevel.wait_readable(self._fd)
-            try:
-                return os.read(self._fd, max_bytes)
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                raise trio.BrokenResourceError(error.strerror) from error
-
-    async def send_all(self, data: bytes, /) -> None:
-        """Send everything. Raises as `receive_some`; cancelling leaves an unknown part sent."""
-        while True:
-            try:
-                sent = os.write(self._fd, data)
-            except BlockingIOError:
-                sent = 0
-            except OSError as error:
-                raise trio.BrokenResourceError(error.strerror) from error
-            if sent == len(data):
-                return
-            data = data[sent:]
-            await trio.lowlevel.wait_writable(self._fd)
 
 
 def text_frame(payload: bytes) -> bytes:

@@ -29,6 +29,8 @@ class Messages:
     """What one connection's peer has sent, as messages. `most`: bytes of a message, as the codec was told."""
 
     def __init__(self, protocol: ServerProtocol, most: int) -> None:
+        self.judged = False
+        """Whether the codec was asked since this was last set back: it may have something to send, or have failed."""
         self._protocol = protocol
         self._most = most
         self._rest = b""
@@ -65,6 +67,7 @@ class Messages:
         if protocol.state is State.OPEN:
             self._rest = data[start:]
         else:
+            self.judged = True
             self._rest = b""
             protocol.receive_data(
                 data[start:]
@@ -74,6 +77,7 @@ class Messages:
 
     def _judge(self, data: bytes, found: list[Frame]) -> None:
         """Have the codec read a frame, or the beginning of one that is too large."""
+        self.judged = True
         self._protocol.receive_data(data)
         for frame in self._protocol.events_received():
             if not isinstance(frame, WireFrame) or frame.opcode not in _DATA:
@@ -106,6 +110,7 @@ class Messages:
 
     def _fail(self, why: str) -> None:
         close = render.CLOSE[why]
+        self.judged = True
         self._protocol.fail(close.code, close.reason)
 
 

@@ -116,20 +116,15 @@ class Session:
         hello = {name: info[name] for name in ("wire", "limits", "time", "version") if name in info}
         self._outbox.put(jsonrpc.notification("hello", {"challenge": self._challenge, **hello}))
 
-    async def receive(self, frames: Sequence[Frame]) -> None:
-        """Handle the frames of one read, in order. Waits while too much is under way or waits to be sent.
+    def take(self, frames: Sequence[Frame]) -> int:
+        """Handle frames of one read, in order, until one of them has to wait; how many were handled.
 
-        Returns when each frame is answered or under way (after `drain`: dropped). Cancelling drops what was
-        not begun; requests under way live as long as the nursery.
+        Each is then answered or under way. The rest is for `receive`. After `drain` none is handled.
         """
         outbox, tools, underway = self._outbox, self._broker.tools, self._underway
-        for count, data in enumerate(frames, 1):
-            if underway.full:
-                await underway.wait_room()
-            if outbox.full:
-                await outbox.wait_room()
-            if self._stopped:
-                return
+        for count, data in enumerate(frames):
+            if self._stopped or underway.full or outbox.full:
+                return count
             message = jsonrpc.read(data) if data is not None else _BINARY
             if isinstance(message, jsonrpc.Request) and message.has_id:
                 if (tool := tools.get(message.method)) is not None:
@@ -138,7 +133,7 @@ class Session:
                         message, self._who(), quick.read(message.params) if quick is not None else None
                     )
                 elif message.method in _METHODS:
-                    await self._change(message)
+                    return count
                 else:
                     text = f"there is no method {message.method[:64]!r}"
                     outbox.put(jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, text))
@@ -146,8 +141,27 @@ class Session:
                 outbox.put(message.reply())
             else:
                 outbox.put(_NO_REQUEST.reply())
-            if count % FAIR == 0:
-                await trio.lowlevel.checkpoint()
+        return len(frames)
+
+    async def receive(self, frames: Sequence[Frame]) -> None:
+        """Handle frames as `take` does, and wait where it would: while too much is under way or waits to be sent,
+        and for what changes who the peer is or what it follows.
+
+        Returns when each frame is answered or under way (after `drain`: dropped). Cancelling drops what was
+        not begun; requests under way live as long as the nursery.
+        """
+        done = 0
+        while True:
+            done += self.take(frames[done : done + FAIR])
+            if done >= len(frames) or self._stopped:
+                return
+            await self._underway.wait_room()
+            await self._outbox.wait_room()
+            message = jsonrpc.read(frames[done] or b"")
+            if isinstance(message, jsonrpc.Request) and message.method in _METHODS:
+                await self._change(message)
+                done += 1
+            await trio.lowlevel.checkpoint()
 
     def leave(self) -> None:
         """The peer is gone: stop its streams and its watch. Requests under way go on (`drain`)."""
@@ -204,7 +218,9 @@ class Session:
         outbox.put(answer)
 
     async def _change(self, request: jsonrpc.Request) -> None:
-        """Run a method of the connection itself, while nothing more is read."""
+        """Run a method of the connection itself, while nothing more is read. After `drain` it is dropped."""
+        if self._stopped:
+            return
         kind, run = _METHODS[request.method]
         try:
             params = _read_params(kind, request.params)

@@ -18,6 +18,7 @@ from broker.store.memory import MemoryStore
 from broker.wire.refusals import refuse
 from gateways.dealing import serve_dealing
 from gateways.listen import Bounds
+from gateways.poll import poller
 from gateways.session import CLOSE_S, DRAIN_S
 from tests.gateways.test_dealing import ECHO, echoed
 from tests.gateways.test_handshake import head
@@ -220,6 +221,7 @@ def reset(client: Client) -> None:
 @pytest.mark.requirement("ws.contained")
 async def test_two_hundred_connections_leave_no_task_behind() -> None:
     async with open_port(FakeBroker(), sockets=True) as port:
+        poller()  # one task for all connections of a run
         await wait_all_tasks_blocked()
         before = living()
 

@@ -22,6 +22,8 @@ FILE: Final = "turret.db"
 LOCK: Final = "turret.lock"
 APPLICATION_ID: Final = 0x54555252
 """`TURR`, where SQLite keeps whose file it is (bytes 68 to 71 of the header)."""
+OLDEST: Final = (3, 38)
+"""The first SQLite that always has what the statements ask for."""
 BUSY_S: Final = 0.25
 """Seconds for which a connection waits for another one, and the loop with it; ours never hold a lock across a
 wait, so that only a stranger's does this."""
@@ -60,6 +62,10 @@ def prepare(directory: Path) -> Path:
 
     The lock must be held. Raises NotAStore, SchemaTooNew (the file is then as it was), OSError, sqlite3.Error.
     """
+    if sqlite3.sqlite_version_info < OLDEST:
+        raise sqlite3.NotSupportedError(
+            f"SQLite {sqlite3.sqlite_version} is too old: it has no JSON of its own"
+        )
     path = directory / FILE
     steps = list(schema())
     try:

@@ -7,26 +7,19 @@
 """
 
 import sqlite3
-from functools import cache
 from typing import Final
 
 import msgspec
 
 from broker.store.port import Conflict, Deliver, Event, Put, Remember, Unit
-from broker.store.sqlite_tail import Tail, Told, encode
+from broker.store.sqlite_tail import ROWS, Tail, Told, encode, insert
 
 KEPT: Final = 20_000
 """Logs, streams and documents whose state is kept in memory, each; beyond it all are forgotten at once."""
 
 
 COLUMNS: Final = 6
-MOST: Final = 256
-"""Texts written by one statement."""
-STEP: Final = 16
-"""Statements are made for so many texts or a multiple: few of them stay prepared."""
-INSERT_TEXTS: Final = (
-    "INSERT INTO text (id, log, n, at, told, data) SELECT * FROM (VALUES {}) WHERE column1 IS NOT NULL"
-)
+TEXT: Final = "text (id, log, n, at, told, data)"
 DROP_TEXTS: Final = (
     "DELETE FROM text WHERE id IN"
     " (SELECT item.value FROM log_run, json_each(log_run.texts) AS item WHERE log_run.log = ?)"
@@ -34,21 +27,6 @@ DROP_TEXTS: Final = (
 
 Texts = list[int | bytes | None]
 """id, log, n, at, told, data of each text, one after the other: as a statement takes them."""
-
-
-@cache
-def _insert(count: int) -> str:
-    values = ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
-    return INSERT_TEXTS.format(values)
-
-
-def insert_texts(db: sqlite3.Connection, texts: Texts) -> None:
-    """One statement for at most MOST texts: its thread needs the interpreter once and not once a row.
-
-    Outside of a transaction it is one, and has returned when it is durable.
-    """
-    count = -(-len(texts) // (COLUMNS * STEP)) * STEP
-    db.execute(_insert(count), texts + [None] * (COLUMNS * count - len(texts)))
 
 
 class _Log(msgspec.Struct):
@@ -305,7 +283,7 @@ class Stage:
         rows = self._rows
         if rows.logs or rows.streams or rows.documents or rows.remembered or rows.dropped:
             return None
-        return None if self.tail.due or len(rows.texts) > MOST * COLUMNS else rows.texts
+        return None if self.tail.due or len(rows.texts) > ROWS * COLUMNS else rows.texts
 
     def pages(self) -> int:
         """Pages that the batch's texts fill, about, and the few that every batch touches."""
@@ -319,8 +297,8 @@ class Stage:
             many("INSERT INTO log (id, name) VALUES (?, ?)", rows.logs)
         if rows.streams:
             many("INSERT INTO stream (id, name) VALUES (?, ?)", rows.streams)
-        for start in range(0, len(rows.texts), MOST * COLUMNS):
-            insert_texts(self._db, rows.texts[start : start + MOST * COLUMNS])
+        if rows.texts:
+            insert(self._db, TEXT, rows.texts)
         if rows.documents:
             self._write_documents(rows)
         if rows.remembered:

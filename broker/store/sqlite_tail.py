@@ -11,7 +11,8 @@ log and stream that a batch touches.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -23,6 +24,12 @@ FLUSH: Final = 6144
 SLICE: Final = 192
 """Logs and streams whose runs are written with one batch at least: about a millisecond."""
 
+ROWS: Final = 256
+"""Rows that one statement writes at most."""
+STEP: Final = 16
+"""Statements are made for so many rows or a multiple, so that few of them stay prepared."""
+
+INSERT: Final = "INSERT INTO {} SELECT * FROM (VALUES {}) WHERE column1 IS NOT NULL"
 INDEXED: Final = "SELECT value FROM meta WHERE name = 'indexed'"
 LOAD: Final = "SELECT id, log, n, told FROM text WHERE id > ? ORDER BY id"
 LOG_LAST: Final = "SELECT max(last) FROM log_run WHERE log = ?"
@@ -156,8 +163,8 @@ class Tail:
         if came is None or not self._pending:
             self._begin()
         most = len(self._pending) if came is None else max(SLICE, came * 3 // 2)
-        logs: list[tuple[int, int, bytes]] = []
-        streams: list[tuple[int, int, bytes]] = []
+        logs: list[int | str] = []
+        streams: list[int | str] = []
         while self._pending and len(self._flushed) < most:
             key = self._pending.pop()
             self._flushed.append(key)
@@ -166,9 +173,8 @@ class Tail:
                 logs += _rows(owner, self.logs[owner])
             else:
                 streams += _rows(owner, self.streams[owner])
-        many = self._db.executemany
-        many("INSERT INTO log_run (log, last, texts) VALUES (?, ?, CAST(? AS TEXT))", logs)
-        many("INSERT INTO stream_run (stream, last, events) VALUES (?, ?, CAST(? AS TEXT))", streams)
+        insert(self._db, "log_run (log, last, texts)", logs)
+        insert(self._db, "stream_run (stream, last, events)", streams)
         if not self._pending:
             self._indexed = self._target
             self._db.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (self._indexed,))
@@ -190,7 +196,29 @@ class Tail:
         self._flushed.clear()
 
 
-def _rows(owner: int, run: Run[Any]) -> Iterator[tuple[int, int, bytes]]:
+def _rows(owner: int, run: Run[Any]) -> Iterator[int | str]:
+    """Owner, last and items of each row, one after the other."""
     for start in range(0, len(run.items), RUN):
         items = run.items[start : start + RUN]
-        yield owner, run.first + start + len(items) - 1, encode(items)
+        yield owner
+        yield run.first + start + len(items) - 1
+        yield encode(items).decode()
+
+
+def insert(db: sqlite3.Connection, into: str, values: Sequence[int | str | bytes | None]) -> None:
+    """Write rows by statements of ROWS each: a thread needs the interpreter once for each and not once a row.
+
+    `into`: a table and its columns, in brackets; the first one is never NULL. `values`: those of the first row, of the
+    second, and so on. So few rows that one statement takes them are a transaction where none is open.
+    """
+    columns = into.count(",") + 1
+    for start in range(0, len(values), ROWS * columns):
+        some = values[start : start + ROWS * columns]
+        rows = -(-len(some) // (columns * STEP)) * STEP
+        db.execute(_statement(into, columns, rows), [*some, *[None] * (columns * rows - len(some))])
+
+
+@cache
+def _statement(into: str, columns: int, rows: int) -> str:
+    marks = ", ".join([f"({', '.join('?' * columns)})"] * rows)
+    return INSERT.format(into, marks)

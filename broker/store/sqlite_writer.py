@@ -15,8 +15,9 @@ import msgspec
 
 from broker.store import sqlite_file
 from broker.store.port import Event, InDoubt, Unavailable, Unit
-from broker.store.sqlite_stage import Stage, Texts, insert_texts
+from broker.store.sqlite_stage import TEXT, Stage, Texts
 from broker.store.sqlite_sweep import Sweep, sweep
+from broker.store.sqlite_tail import insert
 
 OF_THE_UNIT: Final = (
     sqlite3.ProgrammingError,
@@ -120,7 +121,7 @@ class Writer:
         if texts is None:
             self.db.execute("COMMIT")
         else:
-            insert_texts(self.db, texts)
+            insert(self.db, TEXT, texts)
 
     def run_each(self, works: Sequence[Work], error: Exception) -> Result:
         """After `error` rolled all of it back: each alone, so that one bad unit does not fail the others."""

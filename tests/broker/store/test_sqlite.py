@@ -159,6 +159,7 @@ async def test_positions_are_never_given_again_even_when_all_events_are_gone(tmp
     await store.aclose()
 
 
+@pytest.mark.requirement("store.numbers")
 async def test_an_event_never_shows_another_row_that_took_the_place_of_its_own(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     await store.commit(row("conv:a", 0, "pk:a"))
@@ -430,7 +431,7 @@ async def test_a_failed_batch_is_forgotten_by_what_the_writer_remembers(store: S
 # ── what hangs ──
 
 
-@pytest.mark.requirement("store.reads-do-not-wait")
+@pytest.mark.requirement("store.tail", "store.reads-do-not-wait")
 async def test_a_wedged_disk_holds_up_no_read_and_no_cancellation(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -449,6 +450,7 @@ async def test_a_wedged_disk_holds_up_no_read_and_no_cancellation(
                 nursery.start_soon(store.commit, row("conv:a", 1, "pk:a"))
                 await trio.testing.wait_all_tasks_blocked()
                 assert len(await store.entries("conv:a")) == 1, "what is not durable is not seen"
+                assert [entry.n for entry in await store.tail("conv:a", limit=1)] == [0]
                 assert (await store.head("pk:a")).newest == 1
                 nursery.start_soon(store.commit, row("conv:a", 2, "pk:a"))
                 await trio.testing.wait_all_tasks_blocked()

@@ -109,6 +109,13 @@ def test_what_is_no_store_is_refused_and_left_as_it_is(tmp_path: Path, what: str
     assert path.read_bytes() == before
 
 
+def test_an_sqlite_that_is_too_old_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 37, 2))
+    with pytest.raises(sqlite3.NotSupportedError, match="too old"):
+        sqlite_file.prepare(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_store_that_was_being_made_when_the_lights_went_out_is_made_anew(tmp_path: Path) -> None:
     (tmp_path / "turret.new").write_bytes(b"SQLite format 3\0half")
     path = sqlite_file.prepare(tmp_path)

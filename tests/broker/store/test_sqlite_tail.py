@@ -69,7 +69,7 @@ async def check(store: SqliteStore, rows: int, at: str = "") -> None:
     assert (head.oldest, head.newest) == (1, rows)
 
 
-@pytest.mark.requirement("store.pages")
+@pytest.mark.requirement("store.tail", "store.pages")
 @pytest.mark.parametrize("every", [1, 4, 5, 100])
 async def test_reads_are_whole_wherever_the_line_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
@@ -89,24 +89,30 @@ async def test_reads_are_whole_wherever_the_line_runs(
     await store.aclose()
 
 
-@pytest.mark.requirement("store.durable")
+@pytest.mark.requirement("store.tail", "store.durable")
 async def test_what_a_crash_leaves_is_whole_at_every_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every moment of a flush that takes many batches: nothing, some or all of the runs are written."""
-    flushing(monkeypatch, every=6, run=2)
+    flushing(monkeypatch, every=24, run=2)
     store = SqliteStore(tmp_path / "data", hop="inline")
-    for n in range(12):
-        await store.commit(row("conv:a", n, "pk:a"))
-        for other in range(3):
-            await store.commit(row(f"conv:{other}", n, f"pk:{other}", "pk:all"))
-        again = SqliteStore(crashed(tmp_path / "data", tmp_path / f"copy{n}"), hop="inline")
-        await check(again, n + 1)
-        everything = await again.events("pk:all", 0, 1000)
-        assert [event.position for event in everything] == list(range(1, 3 * n + 4))
-        assert await refused(again, row("conv:a", n)) == "append"
-        await again.commit(row("conv:a", n + 1, "pk:a"))
-        await check(again, n + 2)
+    heads: dict[str, int] = {}
+    for number in range(60):
+        log, streams = f"conv:{number % 8}", (f"pk:{number % 7}", "pk:all")
+        await store.commit(row(log, number // 8, *streams))
+        for name in (log, *streams):
+            heads[name] = heads.get(name, 0) + 1
+        again = SqliteStore(crashed(tmp_path / "data", tmp_path / f"copy{number}"), hop="inline")
+        for name, newest in heads.items():
+            if name.startswith("conv:"):
+                assert [entry.n for entry in await again.entries(name)] == list(range(newest))
+                assert await refused(again, row(name, newest - 1)) == "append"
+            else:
+                assert (await again.head(name)).newest == newest
+                positions = [event.position for event in await again.events(name, 0)]
+                assert positions == list(range(1, newest + 1))
+        await again.commit(row(log, number // 8 + 1, "pk:all"))
+        assert [event.position for event in await again.events("pk:all", number)] == [number + 1, number + 2]
         await again.aclose()
     await store.aclose()
 
@@ -185,6 +191,7 @@ def test_a_process_killed_around_the_commit_of_a_flush_has_lost_nothing(tmp_path
         trio.run(look)
 
 
+@pytest.mark.requirement("store.tail")
 async def test_what_is_flushed_and_not_yet_let_go_is_seen_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +235,7 @@ async def test_a_flush_that_was_rolled_back_is_made_again(
     await store.aclose()
 
 
+@pytest.mark.requirement("store.bounded")
 async def test_memory_is_bounded_however_many_logs_and_streams_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,10 +253,32 @@ async def test_memory_is_bounded_however_many_logs_and_streams_there_are(
     await store.aclose()
 
 
+@pytest.mark.requirement("store.numbers")
+async def test_a_number_that_was_rolled_back_is_not_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path, hop="inline")
+    await store.commit(row("conv:a", 0, "pk:a"))
+    error = sqlite3.OperationalError("full")
+    error.sqlite_errorname = "SQLITE_FULL"
+
+    def fail(_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.writer, "finish", fail)
+        with pytest.raises(Unavailable):
+            await store.commit(row("conv:lost", 0, "pk:a"))
+    await store.commit(row("conv:b", 0, "pk:a"))
+    assert store.writer.db.execute("SELECT id FROM text").fetchall() == [(1,), (3,)]
+    assert [event.position for event in await store.events("pk:a", 0)] == [1, 2]
+    await store.aclose()
+
+
 # ── what is removed ──
 
 
-@pytest.mark.requirement("store.drop")
+@pytest.mark.requirement("store.numbers", "store.drop")
 @pytest.mark.parametrize("every", [1, 5, 100])
 async def test_a_log_that_is_dropped_takes_no_position_or_number_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
@@ -275,7 +305,7 @@ async def test_a_log_that_is_dropped_takes_no_position_or_number_with_it(
     await store.aclose()
 
 
-@pytest.mark.requirement("store.sweep")
+@pytest.mark.requirement("store.numbers", "store.sweep")
 @pytest.mark.parametrize("every", [1, 5, 100])
 async def test_a_sweep_takes_events_from_the_tail_and_from_within_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int

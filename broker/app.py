@@ -127,7 +127,7 @@ class Broker:
         return await tools[name].run(Context(caller, self._services, progress), params)
 
     def begin(self, caller: Caller, tool: Tool, arguments: Any, then: Then) -> bool:
-        """Call a tool without waiting, with what its `quick` has read; nothing is waited for but the disk.
+        """Call a tool without waiting, with arguments of its `quick.type`; nothing is waited for but the disk.
 
         True: `then` gets what `call` would return, once, maybe before this returns; or an Again, where `call` is
         needed after all. False: nothing was done, so `call` it. `then` neither waits nor raises.

@@ -27,6 +27,7 @@ from broker.wire.ids import CodeParam
 from broker.wire.refusals import Refusal, refuse
 from gateways import jsonrpc, render
 from gateways.outbox import Outbox
+from gateways.quick import Started, quick_reader
 from gateways.underway import Job, Underway
 
 STREAMS: Final = 16
@@ -106,6 +107,7 @@ class Session:
         self._nursery = nursery
         self._challenge = secrets.token_hex(16)
         self._underway = Underway(nursery, self._answer, self._begin)
+        self._quick = quick_reader(broker)
         self._stopped = False
         self._streams: dict[str, _Running] = {}
         self._watching: _Running | None = None
@@ -121,17 +123,17 @@ class Session:
 
         Each is then answered or under way. The rest is for `receive`. After `drain` none is handled.
         """
-        outbox, tools, underway = self._outbox, self._broker.tools, self._underway
+        outbox, tools, underway, quick = self._outbox, self._broker.tools, self._underway, self._quick
         for count, data in enumerate(frames):
             if self._stopped or underway.full or outbox.full:
                 return count
+            if data is not None and (started := quick.read(data)) is not None:
+                underway.begin(started, self._who())
+                continue
             message = jsonrpc.read(data) if data is not None else _BINARY
             if isinstance(message, jsonrpc.Request) and message.has_id:
-                if (tool := tools.get(message.method)) is not None:
-                    quick = tool.quick
-                    underway.begin(
-                        message, self._who(), quick.read(message.params) if quick is not None else None
-                    )
+                if message.method in tools:
+                    underway.begin(message, self._who())
                 elif message.method in _METHODS:
                     return count
                 else:
@@ -182,24 +184,25 @@ class Session:
             self._caller = msgspec.structs.replace(self._caller, pk=None, code=None, until=None)
         return self._caller
 
-    def _begin(self, job: Job, ended: Callable[[bool], None]) -> bool:
-        """Start a tool that needs no task; `ended(False)` where it turns out to need one."""
-        request = job.request
+    def _begin(self, job: Job, request: Started) -> bool:
+        """Start a tool that needs no task."""
         try:
-            then = partial(self._give, request, ended)
-            return self._broker.begin(job.caller, self._broker.tools[request.method], job.arguments, then)
+            return self._broker.begin(
+                job.caller, request.tool, request.arguments, partial(self._give, job, request)
+            )
         except Exception:
             return False  # `_answer` meets the same fault, and shows it
 
-    def _give(self, request: jsonrpc.Request, ended: Callable[[bool], None], outcome: Any) -> None:
-        """Put the answer of a tool that had no task."""
-        again = isinstance(outcome, Again)
-        if not again:
-            try:
-                self._outbox.put(_rendered(request, outcome))
-            except Exception as fault:
-                self._outbox.put(render.jsonrpc_fault(request.id, render.incident(fault, request.method)))
-        ended(not again)
+    def _give(self, job: Job, request: Started, outcome: Any) -> None:
+        """Put the answer of a tool that had no task; or run it, where it turns out to need one."""
+        if isinstance(outcome, Again):
+            self._underway.hire(job)
+            return
+        try:
+            self._outbox.put(_rendered(request.id, outcome))
+        except Exception as fault:
+            self._outbox.put(render.jsonrpc_fault(request.id, render.incident(fault, request.tool.name)))
+        self._underway.ended(job)
 
     async def _answer(self, request: jsonrpc.Request, caller: Caller) -> None:
         """Run one tool. Here alone a tool's crash is contained: the peer gets -32603, the rest goes on."""
@@ -208,7 +211,7 @@ class Session:
             await outbox.wait_room()
         try:
             outcome = await self._broker.call(caller, request.method, request.params)
-            answer = _rendered(request, outcome)
+            answer = _rendered(request.id, outcome)
         except Unavailable:
             answer = render.jsonrpc_error(request.id, render.NO_STORE)
         except Exception as fault:
@@ -376,10 +379,10 @@ _NO_REQUEST: Final = jsonrpc.Malformed(
 )
 
 
-def _rendered(request: jsonrpc.Request, outcome: Any) -> bytes:
+def _rendered(id: jsonrpc.Id | None, outcome: Any) -> bytes:
     if isinstance(outcome, Refusal):
-        return render.jsonrpc_error(request.id, outcome)
-    return jsonrpc.result(request.id, outcome)
+        return render.jsonrpc_error(id, outcome)
+    return jsonrpc.result(id, outcome)
 
 
 def _framed(event: Delivery, outbox: Outbox) -> bytes:

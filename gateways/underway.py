@@ -8,14 +8,15 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import trio
 
 from broker.app import Caller
+from gateways import jsonrpc
 from gateways.jsonrpc import Request
+from gateways.quick import Started
 
 IN_FLIGHT: Final = 64
 """Requests of one connection under way at once; beyond it nothing more is read (back-pressure)."""
@@ -53,18 +54,25 @@ def line_of(request: Request) -> str | None:
     return named.conv or (named.envelope.conv if named.envelope is not None else None)
 
 
-class Job(msgspec.Struct):
-    """A request under way."""
+def whole(request: Request | Started) -> Request:
+    """The request as the strict way reads it."""
+    if isinstance(request, Request):
+        return request
+    read = jsonrpc.read(request.frame)
+    assert isinstance(read, Request)  # the quick way takes nothing else
+    return read
 
-    request: Request
+
+class Job(msgspec.Struct):
+    """A request under way: as it was read, or as it may start without a task."""
+
+    request: Request | Started
     caller: Caller
     line: str | None
-    arguments: Any = None
-    """What a tool that may start without a task has read of its params."""
 
 
-Begin = Callable[[Job, Callable[[bool], None]], bool]
-"""Starts a request without a task. True: it will say, once, whether it has ended or has to be run. False: run it."""
+Begin = Callable[[Job, Started], bool]
+"""Starts a request without a task. True: `ended` or `hire` is called for it, once. False: it has to be run."""
 
 
 class Underway:
@@ -101,14 +109,11 @@ class Underway:
         while self.count:
             await self._lot.park()
 
-    def begin(self, request: Request, caller: Caller, arguments: Any = None) -> None:
-        """Have a request run, as `caller` asks it now: at once, or after those before it in its line.
-
-        With `arguments` it may start without a task; it stands in the line of their `conv`.
-        """
+    def begin(self, request: Request | Started, caller: Caller) -> None:
+        """Have a request run, as `caller` asks it now: at once, or after those before it in its line."""
         self.count += 1
-        line = line_of(request) if arguments is None else arguments.conv
-        job = Job(request, caller, line, arguments)
+        line = request.arguments.conv if isinstance(request, Started) else line_of(request)
+        job = Job(request, caller, line)
         if job.line is not None:
             if (waiting := self._lines.get(job.line)) is not None:
                 waiting.append(job)
@@ -117,17 +122,11 @@ class Underway:
         self._start(job)
 
     def _start(self, job: Job) -> None:
-        if job.arguments is None or self._begin is None or not self._begin(job, partial(self._begun, job)):
-            self._hire(job)
+        request = job.request
+        if not isinstance(request, Started) or self._begin is None or not self._begin(job, request):
+            self.hire(job)
 
-    def _begun(self, job: Job, ended: bool) -> None:
-        """The word of a request that was started without a task."""
-        if ended:
-            self._ended(job)
-        else:
-            self._hire(job)
-
-    def _hire(self, job: Job) -> None:
+    def hire(self, job: Job) -> None:
         """Have one of the workers take it. A parked one costs half of a new task."""
         self._queue.append(job)
         if self._parked:
@@ -148,15 +147,16 @@ class Underway:
             while queue:
                 job = queue.popleft()
                 try:
-                    await self._run(job.request, job.caller)
+                    await self._run(whole(job.request), job.caller)
                 finally:
-                    self._ended(job)
+                    self.ended(job)
             if len(parked) >= PARKED:
                 return
             parked.append(me)
             await trio.lowlevel.wait_task_rescheduled(abort)
 
-    def _ended(self, job: Job) -> None:
+    def ended(self, job: Job) -> None:
+        """A request was answered: the next one of its line may start."""
         self.count -= 1
         if self._lot:
             self._lot.unpark_all()

@@ -25,7 +25,7 @@ _TOOLS: Final[dict[str, "Tool"]] = {}
 ToolFunction = Callable[..., Awaitable[Any]]
 Then = Callable[[Any], object]
 Starter = Callable[[Context, Any, Then], bool]
-"""A tool's way without waiting, if it has one: takes the context, the arguments as Quick read them, and `then`.
+"""A tool's way without waiting, if it has one: takes the context, the arguments (Quick's struct), and `then`.
 
 True: `then` gets the outcome, once (an Again: the tool itself is to be run). False: nothing was done. Patterns and
 bounds of the arguments are the starter's to check: what does not keep them is False.
@@ -60,7 +60,7 @@ class Tool(msgspec.Struct, frozen=True):
     streams: bool
     """Whether it hands events to `progress` while it waits."""
     start: Starter | None = None
-    """Its way without waiting, and `quick` reads for it; both or none."""
+    """Its way without waiting, and `quick`, how its arguments are read for that; both or none."""
     quick: "Quick | None" = None
 
     @property
@@ -104,18 +104,18 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 class Quick:
-    """Reads the arguments of a tool whose parameters are all there, as texts, numbers and raw JSON, in one pass.
+    """The arguments of a tool whose parameters are all required, and texts, integers or raw JSON, read in one pass.
 
-    What it takes is what the slow way takes: `{"name":value,…}` with nothing between the members, no escapes and no
-    other form of a number has exactly the length that its parts have together; a member given twice has not.
-    Patterns and bounds are not looked at.
+    msgspec's reader passes over what the strict one refuses or judges: members that nobody asked for or that stand
+    there twice, escapes, other forms of a number, white space. Each of these makes the text longer than the arguments
+    alone would be, so a text of exactly their `size` has none of them. Patterns and bounds are not looked at.
     """
 
     def __init__(self, params: dict[str, Param]) -> None:
         fields = [(name, _kind(param)) for name, param in params.items()]
-        self._decode = msgspec.json.Decoder(msgspec.defstruct("Arguments", fields, gc=False)).decode
-        self._shell = 1 + sum(len(name) + 4 for name in params)
-        self._quotes = 2 * sum(kind is str for _, kind in fields)
+        self.type = msgspec.defstruct("Arguments", fields, gc=False)
+        """The struct of the arguments, by which a frame can be read together with them."""
+        self._shell = 1 + sum(len(name) + 4 for name in params) + 2 * sum(kind is str for _, kind in fields)
 
     @staticmethod
     def fits(params: dict[str, Param]) -> bool:
@@ -124,16 +124,12 @@ class Quick:
             param.required and _kind(param) in (msgspec.Raw, str, int) for param in params.values()
         )
 
-    def read(self, text: bytes) -> Any:
-        """A struct with the arguments, or None where the slow way has to judge."""
-        try:
-            found = self._decode(text)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return None
-        size = self._shell + self._quotes
-        for value in astuple(found):
+    def size(self, arguments: Any) -> int:
+        """How long the ASCII text of these arguments is if it has nothing that they don't."""
+        size = self._shell
+        for value in astuple(arguments):
             size += len(str(value)) if type(value) is int else len(value)
-        return found if size == len(text) and text.isascii() else None
+        return size
 
 
 def _kind(param: Param) -> Any:

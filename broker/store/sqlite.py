@@ -12,14 +12,12 @@ tests on it pass hop="inline".
 import logging
 import os
 import sqlite3
-from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, ParamSpec, TypeVar
 
-import msgspec
 import outcome
 import trio
 
@@ -52,11 +50,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class _Letter(msgspec.Struct):
-    """A work, and who is told what became of it, on the loop."""
-
-    work: Work
-    then: Callable[[Any], object]
+_Letter = tuple[Work, Callable[[Any], object]]
+"""A work, and who is told what became of it, on the loop."""
 
 
 class _Waiter:
@@ -105,7 +100,7 @@ class SqliteStore:
         self._checkpointer = Checkpointer(moving) if moving is not None else None
         self._rest = False
         """Whether the writer is to move the rest of a checkpoint before the next batch."""
-        self._queue: deque[_Letter] = deque()
+        self._queue: list[_Letter] = []
         self._pumping = False
         """Whether a batch is under way or about to be; the writer is then not ours."""
         self._drained = trio.Event()
@@ -135,7 +130,7 @@ class SqliteStore:
         if self._closed:
             trio.lowlevel.current_trio_token().run_sync_soon(then, Unavailable("the store is closed"))
         else:
-            self._put(_Letter(unit, then))
+            self._put((unit, then))
 
     async def _wait_for(self, work: Work) -> int | None:
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -143,7 +138,7 @@ class SqliteStore:
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise Unavailable("the store is closed")
         waiter = _Waiter()
-        self._put(_Letter(work, waiter))
+        self._put((work, waiter))
         answer: int | None = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
         return answer
 
@@ -155,8 +150,9 @@ class SqliteStore:
             trio.lowlevel.current_trio_token().run_sync_soon(self._pump)
 
     def _pump(self) -> None:
-        batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
-        job, at_once = self._prepare([letter.work for letter in batch])
+        batch = self._queue[:BATCH]
+        del self._queue[:BATCH]
+        job, at_once = self._prepare([work for work, _ in batch])
         if self._hand is None or at_once:
             self._finish(batch, job())
         else:
@@ -164,7 +160,7 @@ class SqliteStore:
 
     def _prepare(self, works: list[Work]) -> tuple[Callable[[], Result], bool]:
         """What is left to do for these works, and whether it does not wait for the disk."""
-        if self._hand is None or any(_is_heavy(work) for work in works):
+        if self._hand is None or any(map(_is_heavy, works)):
             return partial(self.writer.run, works), False
         try:
             staged = self.writer.stage(works)
@@ -179,9 +175,9 @@ class SqliteStore:
             except Exception:
                 # What is written is written; an exception here would end the whole run (Trio, run_sync_soon).
                 log.exception("the listener failed")
-        for letter, answer in zip(batch, result.outcomes, strict=True):
+        for (_, then), answer in zip(batch, result.outcomes, strict=True):
             try:
-                letter.then(answer)
+                then(answer)
             except Exception:
                 log.exception("what was to follow a commit failed")
         self._go_on()

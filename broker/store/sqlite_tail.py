@@ -21,8 +21,8 @@ RUN: Final = 64
 """Items of one run at most; the schema counts on it. Its row then fits in a page with others."""
 FLUSH: Final = 6144
 """Items (a row or an event each) that wait until they are written: 2,048 envelopes told to both parties."""
-SLICE: Final = 192
-"""Logs and streams whose runs are written with one batch at least: about a millisecond."""
+SLICE: Final = 64
+"""Logs and streams whose runs are written with one batch at least: less than a millisecond."""
 
 ROWS: Final = 256
 """Rows that one statement writes at most."""
@@ -162,17 +162,16 @@ class Tail:
         """
         if came is None or not self._pending:
             self._begin()
-        most = len(self._pending) if came is None else max(SLICE, came * 3 // 2)
+        written, least = 0, (came or 0) * 3 // 2
         logs: list[int | str] = []
         streams: list[int | str] = []
-        while self._pending and len(self._flushed) < most:
+        while self._pending and (came is None or len(self._flushed) < SLICE or written < least):
             key = self._pending.pop()
             self._flushed.append(key)
             of_log, owner = key
-            if of_log:
-                logs += _rows(owner, self.logs[owner])
-            else:
-                streams += _rows(owner, self.streams[owner])
+            run: Run[Any] = self.logs[owner] if of_log else self.streams[owner]
+            (logs if of_log else streams).extend(_rows(owner, run))
+            written += len(run.items)
         insert(self._db, "log_run (log, last, texts)", logs)
         insert(self._db, "stream_run (stream, last, events)", streams)
         if not self._pending:

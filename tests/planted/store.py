@@ -28,7 +28,7 @@ MUTANTS = (
     ("store.numbers", STAGE, "if (all_indexed or rows.dropped) and", "if rows.dropped and"),
     ("store.numbers", TAIL, "self.newest = max(self.newest, self._indexed)", "self.newest = 0"),
     ("store.numbers", TAIL, "self.newest = max(self.newest, self._indexed)", "self.newest = self._indexed"),
-    ("store.bounded", TAIL, "max(SLICE, came * 3 // 2)", "max(SLICE, came // 3)"),
+    ("store.bounded", TAIL, "(came or 0) * 3 // 2", "(came or 0) // 3"),
     (
         "store.durable",
         STAGE,

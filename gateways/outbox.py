@@ -56,12 +56,19 @@ class Outbox:
     def put(self, payload: bytes) -> None:
         """Append one text frame. Never waits: look at `full` before, and at `wait_room`."""
         if self.closing is None:
-            self.put_raw(self.frame(payload))
+            frame = self.frame(payload)
+            self._waiting.append(frame)
+            self._size += len(frame) + OVERHEAD
+            if self._writer is not None:
+                self.notify()
 
     def put_frame(self, frame: bytes) -> None:
         """As `put`, for a text frame that was made before."""
         if self.closing is None:
-            self.put_raw(frame)
+            self._waiting.append(frame)
+            self._size += len(frame) + OVERHEAD
+            if self._writer is not None:
+                self.notify()
 
     def put_raw(self, data: bytes) -> None:
         """Append bytes that are frames already (control frames)."""

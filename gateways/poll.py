@@ -32,6 +32,8 @@ class Poller:
         assert sys.platform == "linux"
         self._epoll = select.epoll()
         self._ready: dict[int, Ready] = {}
+        self.now = trio.current_time()
+        """Trio's clock when this turn began, for who is called in it."""
         trio.lowlevel.spawn_system_task(self._run, name="poller")
 
     def add(self, fd: int, ready: Ready) -> None:
@@ -55,6 +57,7 @@ class Poller:
                 else:
                     await trio.lowlevel.wait_readable(self._epoll.fileno())
                     line.extend(fd for fd, _ in self._epoll.poll(0))
+                self.now = trio.current_time()
                 taken = 0
                 while line and taken < FAIR:
                     taken += 1 + self._call(line.popleft())

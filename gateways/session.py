@@ -389,7 +389,8 @@ def _framed(event: Delivery, outbox: Outbox) -> bytes:
     """An event as a frame, made once for all connections that have the same way of framing."""
     made = event.made
     if made is None or made[0] is not outbox.frame:
-        made = event.made = (outbox.frame, outbox.frame(jsonrpc.notification(event.kind, event.params)))
+        text = b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (event.kind.encode(), event.params)
+        made = event.made = (outbox.frame, outbox.frame(text))
     return made[1]
 
 

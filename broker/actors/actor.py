@@ -167,7 +167,8 @@ class Actor(ABC, Generic[StateT]):
         self._flight: _Commit | None = None
         """The last commit that `decide` led to."""
         self._fault: Exception | None = None
-        self._closed = False
+        self.gone = False
+        """Whether the actor takes no more letters."""
         self._unread = False
 
     @abstractmethod
@@ -190,17 +191,16 @@ class Actor(ABC, Generic[StateT]):
 
         Its answer may be given before this returns.
         """
-        if self._closed:
+        if self.gone:
             return GONE
-        if letter.then is not None:
-            if self._asked >= self._limit:
-                return refuse(
-                    "overloaded", "too much waits for this one; try again shortly", retry_after_ms=250
-                )
-            self._asked += 1
-        self._box.append(letter)
-        if not self._busy:
-            self._advance()
+        if letter.then is not None and self._asked >= self._limit:
+            return refuse("overloaded", "too much waits for this one; try again shortly", retry_after_ms=250)
+        if self._busy or self._box or not self._do(letter):
+            self._box.append(letter)
+            if letter.then is not None:
+                self._asked += 1
+            if not self._busy:
+                self._wake()
         return None
 
     def waiting(self) -> int:
@@ -218,11 +218,6 @@ class Actor(ABC, Generic[StateT]):
         await self._loaded.wait()
         if self._unread:
             raise Crashed("its state could not be read")
-
-    @property
-    def gone(self) -> bool:
-        """Whether the actor takes no more letters."""
-        return self._closed
 
     async def run(self) -> None:
         """Load, then serve the mailbox until told to leave. Its children live in `nursery` and end with it.
@@ -242,7 +237,7 @@ class Actor(ABC, Generic[StateT]):
             fate = GONE
             raise
         finally:
-            self._closed = True
+            self.gone = True
             self._unread = isinstance(fate, Crashed)
             self._loaded.set()
             await self._land()
@@ -272,12 +267,12 @@ class Actor(ABC, Generic[StateT]):
             self._advance()
             if self._fault is not None:
                 raise self._fault
-            if self._closed:
+            if self.gone:
                 return
             if self._box and not self._busy:
                 await self._handle()
             elif self.leaving and not self._busy:
-                self._closed = True  # no checkpoint from here to the end of run()
+                self.gone = True  # no checkpoint from here to the end of run()
                 return
             else:
                 await self._park()
@@ -289,7 +284,7 @@ class Actor(ABC, Generic[StateT]):
         try:
             answer = await self.handle(letter.command)
         except Stop:
-            self._closed = True
+            self.gone = True
             self._box.appendleft(letter)
             return
         except Exception as error:
@@ -304,37 +299,43 @@ class Actor(ABC, Generic[StateT]):
 
     def _advance(self) -> None:
         """Do letters while none has to wait. The first that must is left to the actor's task."""
-        while self._box and not self._busy and not self._closed:
-            self._busy = True
-            try:
-                step = self.decide(self._box[0].command)
-            except Exception as error:
-                self._crash(self._take(), error)
-                return
-            if step is NOT_NOW:
-                self._busy = False
+        while self._box and not self._busy and not self.gone:
+            letter = self._take()
+            if not self._do(letter):
+                self._box.appendleft(letter)
+                if letter.then is not None:
+                    self._asked += 1
                 self._wake()
                 return
-            letter = self._take()
-            if isinstance(step, Write):
-                self._launch(letter, step)
-            else:
-                self._busy = False
-                self.used = trio.current_time()
-                letter.answer(step)
 
-    def _launch(self, letter: Letter, write: Write) -> None:
-        """Commit, with the store's word or the end of its time to go on from."""
-        self.used = write.began
-        flight = self._flight = _Commit(write.began + self._commit_timeout_s, self, letter, write)
-        self._overdue.add(flight)
-        self.store.submit(write.unit, flight.land)
+    def _do(self, letter: Letter) -> bool:
+        """Do a letter as far as nothing has to wait: decide, and commit or answer. False: `handle` has to."""
+        self._busy = True
+        try:
+            step = self.decide(letter.command)
+        except Exception as error:
+            self._crash(letter, error)
+            return True
+        if isinstance(step, Write):  # it stays busy until the store's word, or the end of its time
+            self.leaving = False
+            self.used = step.began
+            flight = self._flight = _Commit(step.began + self._commit_timeout_s, self, letter, step)
+            self._overdue.add(flight)
+            self.store.submit(step.unit, flight.land)
+            return True
+        self._busy = False
+        if step is NOT_NOW:
+            return False
+        self.leaving = False
+        self.used = trio.current_time()
+        letter.answer(step)
+        return True
 
     def _conclude(self, letter: Letter, write: Write, error: BaseException | None) -> None:
         """A commit has come to its end: fold and answer; then the next letters."""
         self._busy = False
         if isinstance(error, Conflict):
-            self._closed = True
+            self.gone = True
             self._box.appendleft(letter)
         else:
             try:
@@ -345,7 +346,7 @@ class Actor(ABC, Generic[StateT]):
             letter.answer(answer)
         if self._box:
             self._advance()
-        if self._closed:
+        if self.gone:
             self._wake()
 
     def _refusal(self, error: BaseException) -> Refusal:
@@ -355,7 +356,7 @@ class Actor(ABC, Generic[StateT]):
                 "unavailable", "the store takes no writes now; nothing was written, send it again later"
             )
         if isinstance(error, InDoubt):
-            self._closed = True
+            self.gone = True
             return refuse(
                 "in_doubt", "it is not known yet whether this was written; repeat the identical request"
             )
@@ -363,7 +364,7 @@ class Actor(ABC, Generic[StateT]):
 
     def _crash(self, letter: Letter, error: Exception) -> None:
         """An unexpected fault: who asked hears of it, and the task ends by it."""
-        self._closed = True
+        self.gone = True
         self._fault = error
         letter.answer(Crashed(repr(error)))
         self._wake()

@@ -137,7 +137,9 @@ class ConversationActor(Actor[Conversation]):
         record = core.decide_send(state, command, self.now(), self._rules)
         if isinstance(record, Refusal):
             return record
-        return self._write(state, record, command.envelope.canonical)
+        if record.type in ("PICKUP", "END"):
+            return self._write(state, record, command.envelope.canonical)
+        return _Row(self, state, record, command.envelope.canonical, None)
 
     async def handle(self, command: Any) -> Any:
         match command:
@@ -202,7 +204,7 @@ class ConversationActor(Actor[Conversation]):
             self.state = state
         else:
             self._recent.ended(state, record.mono)
-            self._closed = True  # it knows of no call, and one in doubt may land: nobody should go by that
+            self.gone = True  # it knows of no call, and one in doubt may land: nobody should go by that
         return answer
 
     async def _hang_up(self, command: Hangup) -> Ack | Refusal | None:

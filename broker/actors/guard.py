@@ -107,6 +107,11 @@ class Guard:
         self._stopped: OrderedDict[str, float] = OrderedDict()  # place → since when; rising
         self._stops = 0
 
+    @property
+    def alert(self) -> bool:
+        """Whether any address is stopped, so that `check` can refuse at all."""
+        return bool(self._stopped)
+
     def check(self, address: str, exempt: bool) -> Refusal | None:
         """Before a signature is checked or an unknown id answered: rate_limited while the address is stopped.
 

@@ -80,20 +80,21 @@ class Topic:
 
     def delivery(self, event: Event) -> Delivery:
         """Make the text of an event."""
-        cursor = self._prefix + str(event.position)
-        at = event.at if event.kind in ROW_KINDS else None
-        params = splice(event.data, cursor, event.own, at)
-        return Delivery(event.kind, cursor, params, event.own, event.position)
+        kind, own, position = event.kind, event.own, event.position
+        cursor = f"{self._prefix}{position}"
+        params = splice(event.data, cursor, own, event.at if kind in ROW_KINDS else None)
+        return Delivery(kind, cursor, params, own, position)
 
     def hand(self, events: Sequence[Event]) -> None:
         """Hand committed events to the readers that are live; the others will find them in the store."""
         self.newest = max(self.newest, events[-1].position)
-        if not any(reader.live for reader in self.readers):
+        live = [reader for reader in self.readers if reader.live]
+        if not live:
             return
         batch = [self.delivery(event) for event in events]
-        size = _size(batch)
-        for reader in self.readers:
-            reader.hand(batch, size)
+        for reader in live:
+            if not reader.pushed(batch):
+                reader.hand(batch, _size(batch))
 
     def leave(self, reader: "Reader") -> None:
         """For a reader that closes."""
@@ -208,18 +209,25 @@ class Reader:
             self._fall_back()  # one batch beyond the bound says nothing about a reader that was up to date
         elif full:
             self._give_up()
-        elif self._pushed(batch):
-            return
         else:
             self._pending += batch
             self._bytes += size
         self._wake()
 
-    def _pushed(self, batch: Sequence[Delivery]) -> bool:
-        """Whether the events went out on the spot: only while `receive` waits, and its right has no end yet."""
-        if self._push is None or self._task is None or self._pending or not self._receiving:
-            return False
-        if self._until_ms is not None or self._end is not None or not self._push(batch):
+    def pushed(self, batch: Sequence[Delivery]) -> bool:
+        """For the topic: whether the events went out on the spot. Only those that are next, while `receive` waits
+        for them and the right to read has no end."""
+        if (
+            self._push is None
+            or self._task is None
+            or not self._receiving
+            or self._pending
+            or self._until_ms is not None
+            or self._end is not None
+            or batch[0].position != self._position + 1
+            or batch[-1].position != self._position + len(batch)
+            or not self._push(batch)
+        ):
             return False
         self._position = batch[-1].position
         return True

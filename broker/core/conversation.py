@@ -6,7 +6,7 @@
 """
 
 from collections import deque
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -136,11 +136,13 @@ def decide_call(envelope: Envelope, sig: Sig, now: Now, rules: Rules) -> Accepte
 def decide_send(state: Conversation, command: Send, now: Now, rules: Rules) -> Accepted | Refusal:
     """Steps 11 to 17 of the order of checks for a verified envelope that is no replay."""
     envelope = command.envelope
-    fault = _place(state, envelope) or clock_skew(envelope.ts, now, rules)
+    fault = None if is_usual(state, envelope) else _place(state, envelope)
+    if fault is None and abs(envelope.ts - now.wall_ms // 1000) > rules.skew_s:
+        fault = clock_skew(envelope.ts, now, rules)
     if fault is not None:
         return fault
     is_end = envelope.type == "END"
-    if not is_end:
+    if not is_end and len(state.spent) >= rules.envelopes:
         wait = wait_ms(state.spent, now.mono, rules.envelopes, rules.window_s)
         if wait > 0:
             return refuse(
@@ -179,7 +181,8 @@ def decide_due(state: Conversation, now: Now, rules: Rules, ready: float) -> Han
 
 def fold(state: Conversation, record: Accepted, limit: int) -> None:
     """Take an accepted record into the state. `limit` is how many spent tokens are worth keeping."""
-    state.phase = next_phase(state.phase, record.type)
+    if state.phase is not Phase.OPEN or record.type in _WIRES_OWN:
+        state.phase = next_phase(state.phase, record.type)
     state.n = record.n
     state.sig = record.sig
     state.chain = record.chain
@@ -229,6 +232,22 @@ def clock_skew(ts: int, now: Now, rules: Rules) -> Refusal | None:
         f"ts is {abs(skew)} s off the wire's clock; at most {rules.skew_s} s are taken",
         **detail,
     )
+
+
+def is_usual(state: Conversation, envelope: Envelope) -> bool:
+    """Whether an envelope is plainly the next one of an open call, seen at one glance. `_place` judges all others."""
+    speaker, other = (state.callee, state.caller) if envelope.n % 2 else (state.caller, state.callee)
+    return (
+        state.phase is Phase.OPEN
+        and envelope.n == state.n + 1
+        and envelope.prev_sig == state.sig
+        and envelope.sender == speaker
+        and envelope.to == other
+        and envelope.type not in _WIRES_OWN
+    )
+
+
+_WIRES_OWN: Final = frozenset({"CALL", "PICKUP", "END"})
 
 
 def _place(state: Conversation, envelope: Envelope) -> Refusal | None:

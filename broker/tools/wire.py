@@ -84,11 +84,11 @@ def start_env(context: Context, given: Any, then: Then) -> bool:
     read = read_envelope(bytes(given.envelope))
     if (
         isinstance(read, Refusal)
+        or (read.conv, read.n, read.sender) != (given.conv, given.n, given.from_pk)
         or read.n <= state.n
         or read.type == "PICKUP"
-        or not state.party(read.sender)
-        or _envelope_agrees(read, given.conv, given.n, given.from_pk) is not None
-        or services.guard.check(caller.address, caller.exempt) is not None
+        or read.sender not in (state.caller, state.callee)
+        or (services.guard.alert and services.guard.check(caller.address, caller.exempt) is not None)
     ):
         return False
     command = Send(read, given.sig)
@@ -102,7 +102,7 @@ def _verified(context: Context, actor: Actor[Any], command: Send, then: Then, go
     envelope = command.envelope
     if not good:
         then(forged(context, envelope.canonical, "bad_signature"))
-    elif (refused := suspended(context.services, envelope)) is not None:
+    elif context.services.suspended and (refused := suspended(context.services, envelope)) is not None:
         then(refused)
     elif not context.services.house.begin(actor, command, then):
         then(GONE)

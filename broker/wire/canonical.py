@@ -142,7 +142,7 @@ def quick(data: bytes, most: int = MAX_DEPTH) -> tuple[Any, bytes] | None:
         return None
     if _LONG in b":" + text.translate(_DIGITS) and _beyond(text):
         return None
-    if too_deep(text, most):
+    if text.count(b"{") + text.count(b"[") > most and too_deep(text, most):
         return None
     if not text.isascii() and _ASTRAL.search(text) and _BMP_TOP.search(text):
         return None

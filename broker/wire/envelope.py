@@ -85,7 +85,7 @@ def read_envelope(raw: bytes) -> Envelope | Refusal:
     return _shape(value) or _build(value, canonical)
 
 
-def _canonical(raw: bytes) -> Envelope | Refusal | None:
+def _canonical(raw: bytes) -> Envelope | None:
     """The fast path: a text that is canonical and in shape, proven without reading it member by member."""
     seam = raw.rfind(_CONV)
     match = _TAIL.fullmatch(raw[seam:].decode("latin-1")) if seam > 0 else None
@@ -99,9 +99,8 @@ def _canonical(raw: bytes) -> Envelope | Refusal | None:
     number, seconds = int(n), int(ts)
     if len(prev_sig) != (128 if number else 64) or number > MAX_SAFE or seconds > MAX_SAFE:
         return None
-    refusal = _limits(len(text), sender == to)
-    if refusal is not None:
-        return refusal
+    if len(text) > MAX_BODY or sender == to:
+        return None
     return Envelope(conv, number, kind, sender, to, seconds, prev_sig, found[0], raw)
 
 

@@ -133,7 +133,7 @@ MUTANTS = (
         "wait_ms(state.spent, now.mono, rules.envelopes, rules.window_s)",
         "wait_ms(state.spent, now.mono, rules.envelopes + 1, rules.window_s)",
     ),
-    ("limits.end-always", CORE, "    if not is_end:\n        wait", "    if True:\n        wait"),
+    ("limits.end-always", CORE, "    if not is_end and len(state.spent)", "    if len(state.spent)"),
     ("limits.window-across-restart", CALLS, "        spent=spent,\n", "        spent=deque(),\n"),
     (
         "limits.window-wall-behind",

@@ -16,8 +16,8 @@ MUTANTS = (
     (
         "order.ladder",
         "broker/core/conversation.py",
-        "fault = _place(state, envelope) or clock_skew(envelope.ts, now, rules)",
-        "fault = clock_skew(envelope.ts, now, rules) or _place(state, envelope)",
+        "fault = None if is_usual(state, envelope) else _place(state, envelope)\n",
+        "fault = clock_skew(envelope.ts, now, rules) or _place(state, envelope)\n",
     ),
     (
         "order.ladder",

@@ -48,8 +48,8 @@ MUTANTS = (
     (
         "streams.slow-reader-is-closed",
         READER,
-        "            self._give_up()\n        elif self._pushed",
-        "            self._fall_back()\n        elif self._pushed",
+        "            self._give_up()\n        else:",
+        "            self._fall_back()\n        else:",
     ),
     (
         "streams.backlog-is-not-slowness",
@@ -110,7 +110,7 @@ MUTANTS = (
     ),
     ("streams.events", CONVERSATION, 'kind = "end" if record.type == "END" else "env"', 'kind = "env"'),
     ("streams.events", CONVERSATION, 'called = "ring" if record.type == "CALL" else kind', "called = kind"),
-    ("order.overloaded", ACTOR, "if self._asked >= self._limit:", "if False:"),
+    ("order.overloaded", ACTOR, "if letter.then is not None and self._asked >= self._limit:", "if False:"),
     (
         "retries.unavailable",
         ACTOR,
@@ -120,7 +120,7 @@ MUTANTS = (
     (
         "retries.in-doubt",
         ACTOR,
-        "        if isinstance(error, InDoubt):\n            self._closed = True\n",
+        "        if isinstance(error, InDoubt):\n            self.gone = True\n",
         "        if isinstance(error, InDoubt):\n",
     ),
     (
@@ -132,8 +132,8 @@ MUTANTS = (
     (
         "retries.acknowledged-is-durable",
         ACTOR,
-        "        self.store.submit(write.unit, flight.land)\n",
-        "        self.store.submit(write.unit, print)\n        flight.land(None)\n",
+        "            self.store.submit(step.unit, flight.land)\n",
+        "            self.store.submit(step.unit, print)\n            flight.land(None)\n",
     ),
     ("call.wire-key", CONVERSATION, "key = self._keyring.get(state.wire)", "key = self._keyring.current"),
     (

@@ -15,11 +15,13 @@ from broker.core.conversation import (
     Later,
     Rules,
     Send,
+    _place,
     clock_skew,
     decide_call,
     decide_due,
     decide_send,
     fold,
+    is_usual,
 )
 from broker.core.machine import Now
 from broker.wire.call import Phase
@@ -215,3 +217,26 @@ def test_a_call_names_its_own_bootstrap() -> None:
 def test_the_wires_end_is_addressed_to_the_party_that_did_not_write_last() -> None:
     assert state(**OPEN).other() == A
     assert state(Phase.RINGING, 0, A).other() == B
+
+
+@given(
+    st.sampled_from(Phase),
+    st.integers(0, 4),
+    st.integers(0, 5),
+    st.sampled_from(["CALL", "PICKUP", "END", "QUOTE"]),
+    st.sampled_from([A, B, C]),
+    st.sampled_from([A, B, C]),
+    st.integers(0, 4),
+)
+def test_what_is_taken_at_one_glance_is_what_all_the_steps_take(
+    phase: Phase, head: int, n: int, type: str, sender: Pk, to: Pk, prev: int
+) -> None:
+    sent = envelope(n, type, sender, to=to, prev_sig=sig(prev))
+    call = state(phase, head, A)
+    judged = decide_send(call, Send(sent, sig(99)), NOW, RULES)
+    if is_usual(call, sent):
+        call.phase = Phase.OPEN
+        assert isinstance(judged, Accepted)
+        assert _place(call, sent) is None
+    elif phase is Phase.OPEN and isinstance(judged, Accepted):
+        assert type == "END"

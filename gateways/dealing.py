@@ -259,7 +259,7 @@ class _Connection:
             except OSError:
                 data = b""
             over = not data
-            self._seen = trio.current_time()
+            self._seen = watching.now
             taken = self._take(session, data) if data else 0
             if over or self._rest or self._outbox.full:
                 watching.remove(fd)

@@ -185,8 +185,8 @@ class _Connection:
         self._direct = Direct(self._fd, self._outbox, self._scope.cancel) if self._fd is not None else None
         self._rest: list[Frame] = []
         """Messages that came and have to wait."""
-        self._eof = False
-        """Whether the writer half-closes when it has sent all."""
+        self._eof = trio.Event()
+        """Both closes are said: the writer half-closes when it has sent all."""
         self._seen = trio.current_time()
         self._paused = False
         """Whether we do not read now, so that silence proves nothing."""
@@ -217,6 +217,7 @@ class _Connection:
                 with trio.move_on_after(DRAIN_S):
                     await self._session.drain()
                 self._outbox.end(_GONE)
+                self._eof.set()
                 await self._written.wait()
                 nursery.cancel_scope.cancel()
 
@@ -302,7 +303,7 @@ class _Connection:
         """Hand what the codec wants sent to the writer."""
         for data in self._protocol.data_to_send():
             if data == SEND_EOF:
-                self._eof = True
+                self._eof.set()
             else:
                 self._outbox.put_raw(data)
 
@@ -323,8 +324,8 @@ class _Connection:
                     self._flush()
                 elif outbox.closing is not None:
                     break
-            if self._eof:
-                await self._send_eof()
+            await self._eof.wait()  # a far end that has answered our close waits for this alone
+            await self._send_eof()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._scope.cancel()
         self._written.set()

@@ -345,3 +345,57 @@ async def test_a_damaged_run_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="a run is damaged"):
         await store.events("pk:a", 0)
     await store.aclose()
+
+
+@pytest.mark.parametrize("what", ["indexed", "secret"])
+async def test_a_store_that_has_lost_what_it_goes_by_is_not_opened(tmp_path: Path, what: str) -> None:
+    store = SqliteStore(tmp_path, hop="inline")
+    store.writer.db.execute("DELETE FROM meta WHERE name = ?", (what,))
+    await store.aclose()
+    with pytest.raises(sqlite3.DatabaseError, match=what):
+        SqliteStore(tmp_path, hop="inline")
+
+
+@pytest.mark.requirement("store.tail", "store.numbers")
+async def test_who_reads_while_a_thread_writes_flushes_sweeps_and_drops_sees_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushing(monkeypatch, every=40, least=3, run=4)
+    store = SqliteStore(tmp_path)
+    rows: dict[str, int] = {}
+    newest: dict[str, int] = {}
+    writing = 8
+
+    async def write(number: int) -> None:
+        nonlocal writing
+        for turn in range(3):
+            log = f"conv:{number}:{turn}"
+            for n in range(25):
+                await store.commit(row(log, n, f"pk:{number}", "pk:all"))
+                rows[log] = n + 1
+                newest[f"pk:{number}"] = 25 * turn + n + 1
+            if turn == 1:
+                del rows[log]
+                await store.commit(Unit(drop=Drop(log)))
+        writing -= 1
+
+    async def read() -> None:
+        while writing:
+            for log, least in list(rows.items()):
+                entries = await store.entries(log)
+                numbers = [entry.n for entry in entries]
+                assert numbers == list(range(len(numbers)))
+                assert len(numbers) >= least or log not in rows
+            for stream, least in list(newest.items()):
+                assert (await store.head(stream)).newest >= least
+                events = await store.events(stream, least - 1, 1)
+                assert not events or events[0].position >= least
+            await store.sweep(Retention(now=0, events_before=AT + 1, events_keep=20), 30)
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            for number in range(8):
+                nursery.start_soon(write, number)
+    assert (await store.head("pk:all")).newest == 8 * 75
+    await store.aclose()

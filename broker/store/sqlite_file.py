@@ -6,6 +6,7 @@
 """
 
 import fcntl
+import logging
 import os
 import re
 import sqlite3
@@ -32,6 +33,8 @@ WAL_PAGES: Final = 16_000
 the checkpoints beside it have not kept up."""
 WAL_BYTES: Final = 64 * 1024 * 1024
 """What the write-ahead log is cut down to after it has grown behind a reader."""
+
+log = logging.getLogger(__name__)
 
 
 def schema() -> Iterator[tuple[int, str]]:
@@ -75,6 +78,7 @@ def prepare(directory: Path) -> Path:
         return path
     path.chmod(0o600)
     if missing := [step for step in steps if step[0] > version]:
+        log.info("the store is brought from schema %d to %d, once", version, steps[-1][0])
         with closing(connect(path)) as db:
             _run(db, missing)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -2,8 +2,9 @@
 
 `python -m bench.micro` takes one signed envelope of about 600 bytes through every stage of the broker, each by itself,
 again and again; then the whole way in one process, without the kernel's sockets, 64 conversations at once, over a store
-in memory and over the embedded one on a disk. What the whole way costs beyond its stages is the rest: tasks, turns of
-the loop, and what holds the stages together.
+in memory and over the embedded one on a disk. What the whole way costs beyond its stages is the rest: turns of the
+loop, what holds the stages together, and that the processor's caches are not each stage's own there: the same work
+takes up to twice as long.
 
 All of it is CPU time, threads included, with the garbage collector off; medians of rounds that take the stages in turn.
 Every stage's result is checked, and of the whole way every answer and event; what is wrong is exit code 1.
@@ -37,7 +38,7 @@ ROUNDS: Final = 5
 UNITS: Final = 4096
 """Units of a round of the embedded store."""
 SUMMED: Final = (
-    "frame", "json-rpc", "params", "envelope", "verify", "decide", "fold", "row", "actor hop", "append, SQLite",
+    "frame", "request", "envelope", "verify", "decide", "fold", "row", "actor hop", "append, SQLite",
     "event", "answer",
 )  # fmt: skip
 """What an envelope passes through once, over the embedded store. Its event is made for each of two streams."""
@@ -159,7 +160,11 @@ def _measure(seconds: float, rounds: int) -> dict[str, Any]:
     verify = by_name["verify"]
     for name, us, words in (
         ("stages together", total, "those that an envelope passes once; its event twice"),
-        ("the rest", rest, "whole, SQLite, without them: tasks, the loop, what holds them together"),
+        (
+            "the rest",
+            rest,
+            "whole, SQLite, without them: the loop, what holds them together, caches that they share",
+        ),
     ):
         ratio = us / verify.us * verify.ratio_to_verify
         figures.append(Figure(stage=name, us=round(us, 2), ratio_to_verify=round(ratio, 3), what=words))

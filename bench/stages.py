@@ -34,6 +34,7 @@ from broker.wire.ids import Pk, Sig
 from gateways import jsonrpc
 from gateways.dealing import text_frame
 from gateways.frames import Messages
+from gateways.quick import QuickReader
 
 RULES: Final = Rules(envelopes=1 << 30, window_s=10.0, skew_s=300, ring_s=30.0, idle_s=3600.0)
 CURSOR: Final = "0123abcd.0123456789abcdef.4711"
@@ -191,14 +192,20 @@ def _reading(sample: Sample) -> list[Stage]:
     """From a connection's bytes to a verified envelope."""
     messages = _messages()
     frame, text, params, raw, body = sample.frame, sample.text, sample.request.params, sample.raw, sample.body
-    envelope, sig, tool, quick = sample.envelope, sample.sig, sample.tool, sample.tool.quick
-    if quick is None:
-        raise Lost("send_env is read the slow way")
+    envelope, sig, tool, quick = sample.envelope, sample.sig, sample.tool, QuickReader(collect())
     return [
         Stage("frame", "one masked frame to its text", lambda: messages.read(frame), lambda it: it == [text]),
-        Stage("json-rpc", "text to request", lambda: jsonrpc.read(text), lambda it: it == sample.request),
-        Stage("params", "arguments in one pass", lambda: quick.read(params), lambda it: it.n == 2),
-        Stage("params, strictly", "the slow way", lambda: tool.decode(params), lambda it: it["n"] == 2),
+        Stage(
+            "request", "text to request, arguments and all, in one pass",
+            lambda: quick.read(text), lambda it: it.arguments.n == 2,
+        ),
+        Stage(
+            "json-rpc, strictly", "text to request, for all others",
+            lambda: jsonrpc.read(text), lambda it: it == sample.request,
+        ),
+        Stage(
+            "params, strictly", "its arguments, for all others", lambda: tool.decode(params), lambda it: it["n"] == 2
+        ),
         Stage("canonical", "of it, of the body", lambda: canonical.quick(body), lambda it: it[1] == body),
         Stage(
             "envelope", "text to envelope, canonical form proven", lambda: read_envelope(raw),

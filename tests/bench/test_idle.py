@@ -11,7 +11,7 @@ from bench.kit.websocket import Lost, frame
 
 
 def test_a_tiny_run_has_figures_of_both_kinds_and_answers_pings(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--sockets", "20", "--seconds", "0.8", "--ping-s", "0.3", "--json"]
+    given = ["--sockets", "20", "--seconds", "1.5", "--ping-s", "0.3", "--json"]
     assert idle.main(given) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (report["ok"], report["errors"]) == (True, [])

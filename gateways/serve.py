@@ -20,11 +20,10 @@ import msgspec
 import trio
 
 from broker.app import Broker, open_broker
-from broker.clock import Clock, SystemClock
+from broker.clock import Clock, LoopClock
 from broker.store.port import InUse, NotAStore, SchemaTooNew, Unavailable
 from broker.store.sqlite import SqliteStore
 from broker.wire.refusals import refuse
-from gateways import websocket
 from gateways.caller import read_proxies
 from gateways.configure import ConfigError, Configuration, ServeOptions, is_loopback, load, split_bind
 from gateways.dealing import serve_dealing
@@ -36,6 +35,7 @@ from gateways.metrics import Metrics, measured
 from gateways.oauth.metadata import Resources, origins_of
 from gateways.oauth.tokens import Tokens, open_tokens
 from gateways.web import web_app
+from gateways.websocket import ws_app
 from gateways.wirekeys import WireKeyError, open_keyring
 from gateways.wrappers import Origins
 
@@ -85,7 +85,7 @@ async def serve(configuration: Configuration, *, announce: Callable[[Ready], Non
         tls = tls_context(options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
     except (ValueError, OSError) as error:
         raise ServeError(str(error)) from None
-    clock = SystemClock()
+    clock = LoopClock()
     async with open_store(Path(options.data)) as store:
         try:
             keyring = await open_keyring(Path(options.data), store, clock.now_ms())
@@ -173,7 +173,7 @@ async def _serve_doors(
         counted,
         metrics,
         mcp_app=mcp,
-        routes=[partial(websocket.register, broker=counted, shutdown=shutdown, proxies=proxies, clock=clock)],
+        ws_app=ws_app(counted, shutdown=shutdown, proxies=proxies, clock=clock),
         origins=Origins(public_url=options.public_url, allowed=options.allowed_origins),
         proxies=proxies,
         resources=resources,

@@ -1,14 +1,16 @@
 """All HTTP doors of the public port as one ASGI application.
 
 1. Before every door: faults contained, Host and Origin checked, preflights answered (gateways.wrappers).
-2. /mcp and /rings are raw ASGI callables; the rest is Quart-Trio.
+2. /mcp, /rings and /ws are raw ASGI callables; the rest is Quart-Trio.
 3. Every error of the framework is a refusal or an incident in JSON; it never shows a page of its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from quart import Quart, Response
+import trio
+from quart import Response
+from quart.wrappers import base
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
@@ -17,10 +19,12 @@ from broker.wire.refusals import refuse
 from gateways import metrics, plain, render, sse, wellknown
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.oauth.metadata import Resources
-from gateways.websocket import LEFT
-from gateways.wrappers import Origins, check_origin, contain, limit_body, time_body
+from gateways.wrappers import Origins, check_origin, contain, limit_body
 
 MCP: Final = "/mcp"
+WS: Final = "/ws"
+LEFT: Final[type[Exception]] = getattr(base, "ClientDisconnectedError", trio.BrokenResourceError)
+"""How Quart from 0.23 (Python 3.13) says that the client has left. Older ones cancel."""
 
 
 def web_app(
@@ -28,31 +32,31 @@ def web_app(
     figures: metrics.Metrics,
     *,
     mcp_app: App | None = None,
-    routes: Sequence[Callable[[Quart], None]] = (),
+    ws_app: App | None = None,
     origins: Origins = Origins(),  # noqa: B008  # frozen
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
     proxies: Sequence[Network] = (),
     resources: Resources | None = None,
 ) -> App:
-    """The application for `serve_http`. `routes` add more to the Quart application (the WebSocket door);
-    `mcp_app` gets every path of /mcp and reads its bodies itself. `resources`: the documents for who needs a token."""
+    """The application for `serve_http`. `mcp_app` gets every path of /mcp and reads its bodies itself, `ws_app` gets
+    /ws. `resources`: the documents for who needs a token."""
     quart = quart_app()
     plain.register(quart, broker, proxies=proxies)
     wellknown.register(quart, broker, origins.public_url)
     if resources is not None:
         wellknown.register_resources(quart, resources)
     metrics.register(quart, figures)
-    for add in routes:
-        add(quart)
     framed: App = limit_body(quart, broker.settings.limits.frame_bytes, bounds)  # type: ignore[arg-type]  # ASGI
     rings = sse.rings_app(broker, proxies=proxies)
-    mcp = time_body(mcp_app, bounds) if mcp_app is not None else framed
+    mcp = mcp_app or framed
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
-        if scope["type"] == "http" and (path == MCP or path.startswith(f"{MCP}/")):
+        if path == MCP or path.startswith(f"{MCP}/"):
             await mcp(scope, receive, send)
-        elif scope["type"] == "http" and path.startswith(sse.PREFIX):
+        elif path == WS and ws_app is not None:
+            await ws_app(scope, receive, send)
+        elif path.startswith(sse.PREFIX):
             await rings(scope, receive, send)
         else:
             await framed(scope, receive, send)

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -42,19 +43,16 @@ class Origins(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def respond(
-    scope: Scope, receive: Receive, send: Send, answer: tuple[int, render.Headers, bytes], bounds: Bounds
+    receive: Receive, send: Send, answer: tuple[int, render.Headers, bytes], bounds: Bounds
 ) -> None:
-    """Answer now, whether or not the request's body was read, on an HTTP or a WebSocket scope."""
+    """Answer now, whether or not the request's body was read."""
     status, headers, body = answer
-    kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
     if status != 204:
         headers = [*headers, (b"content-length", b"%d" % len(body))]
-    await send({"type": f"{kind}.start", "status": status, "headers": headers})
-    if scope["type"] == "http":
-        await send({"type": f"{kind}.body", "body": body, "more_body": True})
-        await drain(receive, bounds.linger_s)
-        body = b""
-    await send({"type": f"{kind}.body", "body": body, "more_body": False})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    await drain(receive, bounds.linger_s)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def contain(app: App) -> App:
@@ -72,8 +70,8 @@ def contain(app: App) -> App:
         try:
             await app(scope, receive, sending)
         except* Exception as faults:
-            number = render.incident(faults, f"{scope['type']} door")
-        if number and not started and scope["type"] == "http":
+            number = render.incident(faults, "an HTTP door")
+        if number and not started:
             status, headers, body = render.http_fault(number)
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": body, "more_body": False})
@@ -85,9 +83,6 @@ def limit_body(app: App, limit: int, bounds: Bounds) -> App:
     """Read each body whole, at most `limit` bytes, before `app` runs; else 413, or 408 when it is slow."""
 
     async def limited(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
         body: bytes | TooLarge | None = None
         size = _declared(scope)
         if size is not None and size > limit:
@@ -101,34 +96,12 @@ def limit_body(app: App, limit: int, bounds: Bounds) -> App:
         if isinstance(body, bytes):
             await app(scope, _replay(body, receive), send)
         elif body is None:
-            await respond(scope, receive, send, _closing(408, b'{"error":"timeout"}'), bounds)
+            await respond(receive, send, _closing(408, b'{"error":"timeout"}'), bounds)
         else:
             left = _replay(b"", receive) if body.whole else receive
-            await respond(scope, left, send, _too_large(limit, body.size), bounds)
+            await respond(left, send, _too_large(limit, body.size), bounds)
 
     return limited
-
-
-def time_body(app: App, bounds: Bounds) -> App:
-    """For an application that reads its body itself: when that takes too long, the client counts as gone."""
-
-    async def timed(scope: Scope, receive: Receive, send: Send) -> None:
-        deadline = trio.current_time() + bounds.body_s
-        whole = scope["type"] != "http"
-
-        async def receiving() -> Message:
-            nonlocal whole
-            if whole:
-                return await receive()
-            with trio.move_on_at(deadline):
-                message = await receive()
-                whole = message["type"] != "http.request" or not message.get("more_body", False)
-                return message
-            return {"type": "http.disconnect"}
-
-        await app(scope, receiving, send)
-
-    return timed
 
 
 def _closing(status: int, body: bytes) -> tuple[int, render.Headers, bytes]:
@@ -172,19 +145,17 @@ def check_origin(app: App, origins: Origins, bounds: Bounds) -> App:
         server = _server(scope)
         local = server is not None and server.is_loopback
         if scope["path"] not in PROBES and not _known_host(host, server, public):
-            await respond(
-                scope, receive, send, _barred(421, "this broker does not answer for that Host"), bounds
-            )
+            await respond(receive, send, _barred(421, "this broker does not answer for that Host"), bounds)
             return
-        if not given or (scope["type"] == "http" and scope["path"].startswith(SHARED)):
+        if not given or scope["path"].startswith(SHARED):
             await app(scope, receive, send)
             return
         site = _site(given[0]) if len(given) == 1 else None
         ours = site == public or (_same_host(site, host, local) and not _downgraded(site, host, public))
         if site is None or not (site in allowed or ours):
-            await respond(scope, receive, send, _barred(403, "this Origin may not ask"), bounds)
+            await respond(receive, send, _barred(403, "this Origin may not ask"), bounds)
         elif _is_preflight(scope):
-            await respond(scope, receive, send, (204, _preflight(given[0]), b""), bounds)
+            await respond(receive, send, (204, _preflight(given[0]), b""), bounds)
         else:
             await app(scope, receive, _with_cors(given[0], send))
 
@@ -214,10 +185,16 @@ def _split(text: str) -> SplitResult | None:
 
 def _host(headers: Sequence[tuple[bytes, bytes]]) -> tuple[str, int | None] | None:
     """The one Host header, as name and port; None where it is absent, double or malformed."""
-    values = [value.decode("latin-1") for name, value in headers if name.lower() == b"host"]
-    if len(values) != 1 or any(mark in values[0] for mark in "/\\?#@ \t"):
+    values = [value for name, value in headers if name.lower() == b"host"]
+    return _read_host(values[0]) if len(values) == 1 else None
+
+
+@lru_cache(maxsize=256)
+def _read_host(value: bytes) -> tuple[str, int | None] | None:
+    text = value.decode("latin-1")
+    if any(mark in text for mark in "/\\?#@ \t"):
         return None
-    parts = _split(f"//{values[0]}")
+    parts = _split(f"//{text}")
     return (parts.hostname, parts.port) if parts is not None and parts.hostname else None
 
 
@@ -259,7 +236,7 @@ def _barred(status: int, message: str) -> tuple[int, render.Headers, bytes]:
 
 
 def _is_preflight(scope: Scope) -> bool:
-    return bool(scope["type"] == "http" and scope["method"] == "OPTIONS")
+    return bool(scope["method"] == "OPTIONS")
 
 
 def _preflight(origin: str) -> render.Headers:

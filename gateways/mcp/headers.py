@@ -11,6 +11,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -72,6 +73,7 @@ class Accept(msgspec.Struct, frozen=True):
     stream_named: bool
 
 
+@lru_cache(maxsize=256)  # a client sends the same each time
 def read_accept(value: str) -> Accept:
     """Tolerant: no header takes all, case and order don't matter, q=0 excludes, one type is enough."""
     if not value.strip():

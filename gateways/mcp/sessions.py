@@ -35,6 +35,9 @@ class Stream:
 
     def __init__(self) -> None:
         self._in, self._out = trio.open_memory_channel[bytes](STREAM_BACKLOG)
+        self._watched: set[str] = set()
+        self._ended = False
+        self._lot = trio.lowlevel.ParkingLot()
 
     def push(self, message: bytes) -> None:
         """Queue a message; one that finds the queue full ends the stream."""
@@ -48,6 +51,22 @@ class Stream:
     def end(self) -> None:
         """No more messages: the reader gets what is queued, then EndOfChannel."""
         self._in.close()
+        self._ended = True
+        self._lot.unpark_all()
+
+    def watched(self, uri: str) -> None:
+        """From now on the stream tells of each change of this resource, or never will."""
+        self._watched.add(uri)
+        self._lot.unpark_all()
+
+    def unwatched(self, uri: str) -> None:
+        """It no longer does."""
+        self._watched.discard(uri)
+
+    async def wait_watched(self, uri: str) -> None:
+        """Wait until `watched` was said of a resource, or the stream has ended. Cancelling is safe."""
+        while not (self._ended or uri in self._watched):
+            await self._lot.park()
 
     async def receive(self) -> bytes:
         """The next message. Raises trio.EndOfChannel at the end. Cancelling loses nothing."""

@@ -22,6 +22,8 @@ from gateways.mcp.revisions import MODERN, RESOURCE_MISSING, SUBSCRIPTION_KEY, F
 from gateways.mcp.sessions import MOST_SUBSCRIPTIONS, Session, Stream
 from gateways.mcp.surface import Ask, Missing, Result, Updates, Watch
 
+WATCHED_S: Final = 1.0
+"""Seconds that an answer to resources/subscribe waits at most until the session's stream has the resource open."""
 LISTEN_S: Final = 3600.0
 """Seconds after which a listen ends by itself, gracefully; the client opens another."""
 UPDATED: Final = "notifications/resources/updated"
@@ -92,6 +94,9 @@ async def subscribe(watch: Watch, ask: Ask, uri: str) -> Result:
         pass
     if not ask.session.subscribe(uri, partial(watch, later, uri)):
         return Fault(jsonrpc.INVALID_PARAMS, f"a session has at most {MOST_SUBSCRIPTIONS} subscriptions")
+    if (stream := ask.session.stream) is not None:
+        with trio.move_on_after(WATCHED_S):  # what changes right after our answer must not be missed
+            await stream.wait_watched(uri)
     return {}
 
 
@@ -129,7 +134,8 @@ async def pump(session: Session, stream: Stream, lists: Lists | None = None) -> 
 
     async def follow(uri: str, opener: Callable[[], Awaitable[object]], scope: trio.CancelScope) -> None:
         with scope:
-            await _follow(opener, uri, told, missed=uri in known)
+            await _follow(opener, uri, told, partial(stream.watched, uri), missed=uri in known)
+        stream.unwatched(uri)
         if running.get(uri) is scope:  # it ended by itself, and was not taken back meanwhile
             del running[uri]
             session.unsubscribe(uri)
@@ -146,16 +152,27 @@ async def pump(session: Session, stream: Stream, lists: Lists | None = None) -> 
             await session.subscribed.wait()
 
 
-async def _follow(opener: Callable[[], Awaitable[object]], uri: str, told: Told, *, missed: bool) -> None:
-    """One subscription while it lasts; a fault in it ends it alone."""
+async def _follow(
+    opener: Callable[[], Awaitable[object]],
+    uri: str,
+    told: Told,
+    watched: Callable[[], None],
+    *,
+    missed: bool,
+) -> None:
+    """One subscription while it lasts; a fault in it ends it alone. `watched` is called when it stands, or can't."""
     try:
         source = await opener()
-        if isinstance(source, Updates):
+        if not isinstance(source, Updates):
+            watched()
+        else:
             async with source:
+                watched()
                 if missed:
                     await told(UPDATED, {"uri": uri})
                 await tell([(UPDATED, {"uri": uri}, source)], told)
     except* Exception as faults:
+        watched()
         render.incident(faults, "mcp subscription")
 
 

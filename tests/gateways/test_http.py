@@ -66,17 +66,6 @@ async def test_no_input_of_one_connection_ends_the_server(served: Served, app: A
     await eventually(lambda: app.ended == app.started)
 
 
-@pytest.mark.parametrize("early", [b"x", frame(b"hello") * 100], ids=["a byte", "frames"])
-async def test_bytes_before_the_upgrade_is_answered_are_refused_and_the_connection_closed(
-    app: App, early: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with serving(app) as server:
-        answer = await exchange(server.address, UPGRADE + b"\r\n" + early, seconds=1)
-        assert answer.startswith(b"HTTP/1.1 400")
-        await eventually(lambda: app.ended == app.started)
-    assert caplog.text == ""
-
-
 @pytest.mark.requirement("http.no-http2")
 async def test_http2_is_spoken_in_no_disguise(served: Served, app: App) -> None:
     prior = await exchange(served.address, HOSTILE["HTTP/2 by prior knowledge"])

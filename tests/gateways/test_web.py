@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-import trio
-from quart import Quart, websocket
 
 from broker.config import Limits, Settings
+from gateways.cycle import TAKE
 from gateways.listen import Bounds, Receive, Scope, Send
 from gateways.metrics import Metrics
 from gateways.web import quart_app, web_app
@@ -38,12 +37,10 @@ class Mcp:
         await send({"type": "http.response.body", "body": text, "more_body": False})
 
 
-def add_socket(app: Quart) -> None:
-    @app.websocket("/ws")
-    async def ws() -> None:
-        await websocket.accept()
-        await websocket.send("hello")
-        await trio.sleep_forever()
+async def take(scope: Scope, receive: Receive, send: Send) -> None:
+    """Stands in for the WebSocket door: has the connection to itself."""
+    stream, read = scope["extensions"][TAKE]()
+    await stream.send_all(b"taken " + read)
 
 
 @pytest.fixture
@@ -53,11 +50,11 @@ async def served() -> AsyncIterator[Served]:
         broker,  # type: ignore[arg-type]
         Metrics(broker),  # type: ignore[arg-type]
         mcp_app=Mcp(),
-        routes=[add_socket],
+        ws_app=take,
         origins=Origins(public_url="https://turret.example"),
         bounds=Bounds(body_s=1),
     )
-    async with serving(app) as server:
+    async with serving(app, bounds=Bounds(body_s=1)) as server:
         yield server
 
 
@@ -88,13 +85,19 @@ async def test_a_body_for_mcp_that_does_not_come_in_time_counts_as_a_client_that
     assert b"http.disconnect 3" in await exchange(served.address, head)
 
 
-async def test_added_routes_serve_websockets_behind_the_same_checks(served: Served) -> None:
-    async with dial(served.address) as stream:
-        await stream.send_all(UPGRADE % b"localhost")
-        await read_until(stream, b"hello")
-    assert (await exchange(served.address, UPGRADE % b"evil.example")).startswith(b"HTTP/1.1 421")
-    missing = UPGRADE.replace(b"/ws", b"/nothing") % b"localhost"
-    assert (await exchange(served.address, missing))[9:12] in (b"404", b"403")
+async def test_the_websocket_door_has_its_connections_to_itself_behind_the_same_checks(
+    served: Served,
+) -> None:
+    early = UPGRADE % b"localhost" + b"early"
+    assert await exchange(served.address, early) == b"taken " + early
+    for request, status in (
+        (UPGRADE % b"evil.example", b"421"),
+        (UPGRADE.replace(b"upgrade\r\n", b"upgrade\r\norigin: null\r\n", 1) % b"localhost", b"403"),
+        (UPGRADE.replace(b"/ws", b"/nothing") % b"localhost", b"404"),
+    ):
+        async with dial(served.address) as stream:
+            await stream.send_all(request)
+            assert (await read_until(stream, b"\r\n\r\n"))[9:12] == status
 
 
 @pytest.mark.parametrize("host", ["localhost", "turret.example", "evil.example"])

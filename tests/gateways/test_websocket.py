@@ -1,4 +1,4 @@
-"""`/ws` on the public port: the session of the dealing port, carried by Quart-Trio and Hypercorn."""
+"""`/ws` on the public port: the dealing port's own connection, from the upgrade to every kind of end."""
 
 import json
 import struct
@@ -10,7 +10,6 @@ import msgspec
 import pytest
 import trio
 import trio_websocket
-from quart_trio import QuartTrio
 from trio.testing import wait_all_tasks_blocked
 from websockets.frames import Opcode
 
@@ -18,34 +17,32 @@ from broker.store.memory import MemoryStore
 from broker.wire.refusals import refuse
 from gateways.http import serve_http
 from gateways.listen import Bounds
+from gateways.session import CLOSE_S, DRAIN_S
 from gateways.underway import IN_FLIGHT
-from gateways.websocket import ORPHAN_S, register
+from gateways.websocket import ws_app
 from gateways.wrappers import Origins, check_origin
 from tests.gateways.test_dealing_ends import living, never, reset, until
 from tests.gateways.test_handshake import head, status
 from tests.support.broker import open_bench
 from tests.support.broker_fake import FakeBroker, proof
-from tests.support.peers import exchange
+from tests.support.peers import exchange, read_until
 from tests.support.streams import Writer
-from tests.support.ws import SETTINGS, Port, authenticate, capability, clock_of, masked, request
+from tests.support.ws import SETTINGS, Client, Port, authenticate, capability, clock_of, masked, request
 
 ECHO = request(1, "echo")
-QUICK = msgspec.structs.replace(SETTINGS, streams=msgspec.structs.replace(SETTINGS.streams, ping_s=0.1))
-"""Hypercorn's ping task notices at its next ping that its connection has gone."""
 
 
 @asynccontextmanager
 async def open_public(broker: Any, bounds: Bounds = Bounds()) -> AsyncIterator[Port]:  # noqa: B008  # frozen
     """The public port with nothing but /ws on it, behind its guards."""
     shutdown = trio.Event()
-    app = QuartTrio(__name__)
-    register(app, broker, shutdown=shutdown, clock=clock_of(broker))
+    app = ws_app(broker, shutdown=shutdown, bounds=bounds, clock=clock_of(broker))
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     dialled: list[trio.abc.Stream] = []
     address = listeners[0].socket.getsockname()[:2]
     port = Port(shutdown, lambda: trio.open_tcp_stream(*address), dialled)  # noqa: ASYNC105  # awaited there
     port.address = address
-    guarded = check_origin(app, Origins(), bounds)  # type: ignore[arg-type]  # Quart's own ASGI types
+    guarded = check_origin(app, Origins(), bounds)
 
     async def serve(task_status: trio.TaskStatus[None]) -> None:
         await serve_http(
@@ -96,7 +93,9 @@ async def test_frames_are_answered_as_on_the_dealing_port() -> None:
         assert (await client.receive())["result"]["echo"]["text"] == "grün €"
 
 
-@pytest.mark.requirement("ws.frame-limit", "ws.utf8", "ws.close-bounded")
+@pytest.mark.requirement(
+    "ws.frame-limit", "ws.utf8", "ws.close-bounded", "ws.too-large-1009", "ws.not-utf8-1007"
+)
 @pytest.mark.parametrize(
     ("data", "code"),
     [
@@ -135,7 +134,9 @@ def host(port: Port) -> str:
 async def test_a_strange_page_may_not_open_a_socket() -> None:
     async with open_public(FakeBroker()) as port:
         asked = head("/ws", Origin="https://evil.example", Host=host(port))
-        assert status(await exchange(port.address, asked)) == 403
+        stream = await port.connect()
+        await stream.send_all(asked)
+        assert status(await read_until(stream, b"}}")) == 403
 
 
 @pytest.mark.requirement("ws.contained")
@@ -189,7 +190,7 @@ async def test_a_client_that_never_reads_is_cut_by_the_sockets_deadline() -> Non
             await until(lambda: bench.broker.statistics().readers == 0)
 
 
-@pytest.mark.requirement("ws.ping")
+@pytest.mark.requirement("ws.ping", "ws.dead-peer")
 async def test_a_peer_that_answers_no_ping_is_gone_and_one_that_does_stays() -> None:
     streams = msgspec.structs.replace(SETTINGS.streams, ping_s=0.1, dead_s=0.4)
     async with (
@@ -261,7 +262,8 @@ async def test_requests_right_before_a_close_are_still_done() -> None:
 
 @pytest.mark.requirement("ws.contained")
 async def test_connections_that_come_and_go_leave_no_task_behind() -> None:
-    async with open_public(FakeBroker(QUICK)) as port:
+    async with open_public(FakeBroker()) as port:
+        await (await port.dial(path="/ws")).close()  # the first one starts what reads for all
         await wait_all_tasks_blocked()
         before = living()
 
@@ -285,7 +287,7 @@ async def test_connections_that_come_and_go_leave_no_task_behind() -> None:
 
 @pytest.mark.requirement("ws.restart")
 async def test_at_shutdown_requests_under_way_are_answered_then_1012_with_a_hint() -> None:
-    broker = FakeBroker(QUICK)
+    broker = FakeBroker()
     gate = trio.Event()
 
     async def slowly(*_: Any) -> dict[str, str]:
@@ -305,6 +307,8 @@ async def test_at_shutdown_requests_under_way_are_answered_then_1012_with_a_hint
         gate.set()
         assert (await client.receive())["result"] == {"in": "time"}
         assert (await client.wait_closed())[0] == 1012
+        for each in (client, idle):
+            await each.stream.aclose()
         with trio.fail_after(5):
             await port.returned.wait()
 
@@ -325,8 +329,8 @@ async def test_requests_that_wait_behind_others_when_the_peer_closes_are_done_as
         with trio.fail_after(5):
             await until(lambda: len(broker.calls) == IN_FLIGHT)
         await client.send_raw(masked(b"", Opcode.CLOSE))
-        await client.wait_closed()
         gate.set()
+        assert (await client.wait_closed())[0] == 1005
         with trio.fail_after(5):
             await until(lambda: len(broker.calls) == IN_FLIGHT + 5)
 
@@ -342,21 +346,68 @@ async def test_streams_of_a_peer_that_left_end_soon_though_its_requests_go_on() 
         with trio.fail_after(5):
             await until(lambda: len(broker.calls) == 1)
         reset(client)
-        with trio.fail_after(ORPHAN_S / 2):
+        with trio.fail_after(DRAIN_S / 2):
             await until(lambda: not broker.readers[0].open)
+
+
+@pytest.mark.requirement("ws.close-half")
+async def test_a_peer_that_answers_our_close_frees_its_place_at_once() -> None:
+    broker = FakeBroker()
+    async with open_public(broker) as port:
+        await (await port.dial(path="/ws")).close()  # the first one starts what reads for all
+        await wait_all_tasks_blocked()
+        before = living()
+        client = await port.dial({"Authorization": f"Turret {proof()}"}, "/ws")
+        await client.ask("follow")
+        broker.readers[0].fall_behind()
+        with trio.fail_after(CLOSE_S / 2):
+            assert (await client.wait_closed())[0] == 4008
+            await client.stream.aclose()
+            await until(lambda: living() <= before)
+
+
+@pytest.mark.requirement("ws.handshake")
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"Upgrade": None}, 426),
+        ({"Sec_WebSocket_Version": "12"}, 400),
+        ({"Sec_WebSocket_Key": None}, 400),
+        ({"Content_Length": "5"}, 400),
+        ({"Authorization": "Bearer x"}, 401),
+        ({"Host": "evil.example"}, 421),
+    ],
+    ids=str,
+)
+async def test_what_is_no_good_upgrade_is_refused_over_http(asked: dict[str, str | None], code: int) -> None:
+    async with open_public(FakeBroker()) as port:
+        stream = await port.connect()
+        await stream.send_all(head("/ws", **{"Host": host(port), **asked}))
+        assert status(await read_until(stream, b"\r\n\r\n")) == code
+
+
+@pytest.mark.requirement("ws.handshake")
+async def test_a_connection_that_has_carried_requests_may_become_a_websocket() -> None:
+    async with open_public(FakeBroker()) as port:
+        stream = await port.connect()
+        await stream.send_all(head("/ws", Host="evil.example"))
+        assert status(await read_until(stream, b"}}")) == 421
+        client = await Client.open(stream, path="/ws")
+        assert "result" in await client.ask("echo")
 
 
 @pytest.mark.requirement("ws.close-bounded", "ws.slow-reader")
 async def test_a_peer_that_ignores_our_close_is_left_soon() -> None:
-    broker = FakeBroker(QUICK)
+    broker = FakeBroker()
     async with open_public(broker, Bounds(linger_s=0.1)) as port:
+        await (await port.dial(path="/ws")).close()  # the first one starts what reads for all
         await wait_all_tasks_blocked()
         before = living()
         client = await port.dial({"Authorization": f"Turret {proof()}"}, "/ws")
         client.answers = False
         await client.ask("follow")
         broker.readers[0].fall_behind()
-        with trio.fail_after(2):
+        with trio.fail_after(CLOSE_S + 2):
             await until(lambda: living() <= before)
         assert (await client.wait_closed())[0] == 4008
 

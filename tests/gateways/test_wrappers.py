@@ -11,7 +11,7 @@ import trio
 from gateways.listen import App, Bounds, Message, Receive, Scope, Send
 from gateways.wrappers import Origins, check_origin, contain, limit_body
 from tests.support.network import Served, serving
-from tests.support.peers import dial, exchange, read_all, read_until
+from tests.support.peers import dial, exchange, read_all
 
 LIMIT = 1000
 BOUNDS = Bounds(body_s=5, linger_s=0.5)
@@ -28,11 +28,6 @@ class Echo:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.paths.append(scope["path"])
-        if scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.accept"})
-            await send({"type": "websocket.close", "code": 1000})
-            return
         if scope["path"] == "/raise":
             raise RuntimeError("a secret")
         body = (await receive())["body"]
@@ -221,21 +216,6 @@ async def test_the_real_answer_carries_the_shared_headers_also_when_refused(serv
             assert answer.headers["vary"] == "Origin"
         plain = await client.post(served.url, content=b"x")
         assert "access-control-allow-origin" not in plain.headers
-
-
-async def test_a_foreign_origin_opens_no_websocket(served: Served, echo: Echo) -> None:
-    upgrade = (
-        b"GET /ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\norigin: %s\r\n"
-        b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n"
-    )
-    assert (await exchange(served.address, upgrade % b"http://evil.example")).startswith(b"HTTP/1.1 403")
-    assert (await exchange(served.address, upgrade.replace(b"localhost", b"evil.example"))).startswith(
-        b"HTTP/1.1 421"
-    )
-    assert echo.paths == []
-    async with dial(served.address) as stream:
-        await stream.send_all(upgrade % b"http://localhost:3000")
-        assert (await read_until(stream, b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
 
 
 def refusal(answer: httpx.Response) -> dict[str, object]:

@@ -12,6 +12,8 @@ REQUIREMENTS: dict[str, str] = {
     "http.auth-query": "EventSource may carry the same proof as ?auth=, which is never logged",
     "limits.client-address": "X-Forwarded-For counts from configured proxies only, read from the right",
     "http.one-connection-one-fault": "no bytes of one connection and no fault of one application end the server",
+    "http.one-reading": "what two readers of HTTP could read in two ways is refused, and nothing is read twice",
+    "http.in-order": "requests that come without waiting are answered in their order",
     "http.no-http2": "HTTP/1.1 and WebSocket alone: HTTP/2 is spoken in no disguise",
     "http.slow-loris": "headers (and a TLS handshake) that do not come in time end the connection",
     "http.slow-body": "a body that does not come in time is answered 408",

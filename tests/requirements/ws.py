@@ -28,7 +28,7 @@ REQUIREMENTS: dict[str, str] = {
     "ws.slow-reader": "a slow reader is closed (4008, or cut where even that can't be sent), resumes by cursor, "
     "and slows nobody",
     "ws.whole-frames": "what a peer got before the end is a prefix of its frames without a hole",
-    "ws.close-half": "after a close that we begin our side is closed at once, so that the far end need not wait",
+    "ws.close-half": "a close that we begin ends the connection as soon as the far end has answered it",
     "ws.close-bounded": "every way a connection ends is bounded in time, whatever the peer does",
     "ws.restart": "at shutdown requests under way are answered, then sockets close with 1012 and a jittered hint",
     "ws.handshake": "the dealing port's handshake is bounded in bytes and time and refuses over HTTP",

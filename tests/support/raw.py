@@ -7,7 +7,7 @@ import trio
 from broker.config import Limits, Settings, Streams
 from gateways.listen import Bounds, Receive, Scope, Send
 from tests.support.network import Served
-from tests.support.peers import exchange, read_all, read_until
+from tests.support.peers import exchange
 
 UPGRADE = (
     b"GET /ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: keep-alive, Upgrade\r\n"
@@ -23,21 +23,17 @@ HASTY = Bounds(header_s=0.4)
 
 
 class App:
-    """Answers `ok`, echoes WebSocket messages, or misbehaves by path."""
+    """Answers `ok`, or misbehaves by path."""
 
     def __init__(self) -> None:
         self.started = 0
         self.ended = 0
-        self.disconnects: list[int] = []
         self.flooded = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.started += 1
         try:
-            if scope["type"] == "websocket":
-                await self.websocket(scope, receive, send)
-            else:
-                await self.http(scope, receive, send)
+            await self.http(scope, receive, send)
         finally:
             self.ended += 1
 
@@ -65,23 +61,6 @@ class App:
             return
         await send({"type": "http.response.body", "body": b"ok", "more_body": False})
 
-    async def websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
-        if scope["path"] == "/refuse":
-            await send({"type": "websocket.close"})
-            return
-        await send({"type": "websocket.accept"})
-        while (message := await receive())["type"] == "websocket.receive":
-            if message["text"] == "close":
-                await send({"type": "websocket.close", "code": 4008, "reason": "slow"})
-                return
-            if message["text"] == "end":
-                return
-            await send({"type": "websocket.send", "text": f"{len(message['text'])}"})
-        self.disconnects.append(message["code"])
-        if scope["path"] == "/deaf":
-            await trio.sleep_forever()
-
 
 async def alive(served: Served) -> None:
     """A plain request is answered: whatever was done before did not end the server."""
@@ -94,20 +73,3 @@ def frame(data: bytes, opcode: int = 1, *, fin: bool = True, mask: bytes = b"\0\
     if len(data) < 126:
         return struct.pack("!BB", first, 0x80 | len(data)) + mask + data
     return struct.pack("!BBH", first, 0x80 | 126, len(data)) + mask + data
-
-
-async def upgraded(stream: trio.SocketStream) -> bytes:
-    """Send the upgrade and give what came after the answer's headers."""
-    await stream.send_all(UPGRADE + b"\r\n")
-    answer = await read_until(stream, b"\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 101")
-    return answer.partition(b"\r\n\r\n")[2]
-
-
-async def closing(stream: trio.SocketStream) -> int:
-    """The code of the server's close frame; pings before it are passed over."""
-    received = await read_all(stream)
-    while received[:2] == b"\x89\x00":
-        received = received[2:]
-    assert received[:1] == b"\x88", received
-    return int.from_bytes(received[2:4], "big")

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 
 import trio
 
@@ -12,11 +11,11 @@ from broker.config import Settings
 from broker.store.memory import MemoryStore
 from broker.wire.keyring import Keyring, WireKey
 from broker.wire.keys import SigningKey
-from gateways import websocket
 from gateways.dealing import serve_dealing
 from gateways.mcp.endpoint import mcp_app
 from gateways.metrics import Metrics
 from gateways.web import web_app
+from gateways.websocket import ws_app
 from tests.support.network import serving
 
 
@@ -42,8 +41,8 @@ async def live_broker(settings: Settings | None = None) -> AsyncIterator[Live]:
     keyring = Keyring((WireKey(SigningKey.generate(), clock.now_ms()),))
     shutdown = trio.Event()
     async with open_broker(settings or Settings(), MemoryStore(), clock, keyring) as broker:
-        websockets = partial(websocket.register, broker=broker, shutdown=shutdown)
-        app = web_app(broker, Metrics(broker), mcp_app=mcp_app(broker), routes=[websockets])
+        ws = ws_app(broker, shutdown=shutdown)
+        app = web_app(broker, Metrics(broker), mcp_app=mcp_app(broker), ws_app=ws)
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         host, port = listeners[0].socket.getsockname()[:2]
         async with serving(app) as served, trio.open_nursery() as nursery:

@@ -4,7 +4,6 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import httpx
@@ -13,13 +12,13 @@ import trio
 
 from broker.app import Caller
 from broker.app import Reader as Stream
-from gateways import websocket
 from gateways.caller import write_proof
 from gateways.eventstream import Decoder
 from gateways.listen import Bounds
 from gateways.mcp.endpoint import mcp_app
 from gateways.metrics import Metrics
 from gateways.web import web_app
+from gateways.websocket import ws_app
 from tests.gateways.mcp.harness import modern, request
 from tests.support.broker import Bench, Line, Party
 from tests.support.network import Served, serving
@@ -41,7 +40,7 @@ async def doors(bench: Bench) -> AsyncIterator[Served]:
         bench.broker,
         Metrics(bench.broker),
         mcp_app=mcp,
-        routes=[partial(websocket.register, broker=bench.broker, shutdown=shutdown)],
+        ws_app=ws_app(bench.broker, shutdown=shutdown),
     )
     async with serving(app, bounds=QUICK) as served:
         try:

@@ -201,14 +201,12 @@ async def test_a_subscription_is_told_of_on_the_sessions_stream(
     async with watched.open("GET", **session.headers) as stream:
         await stream.started.wait()
         assert (await session.ask("resources/subscribe", uri=ONE)).result == {}
-        await trio.testing.wait_all_tasks_blocked()
-        sources.change(ONE)
+        sources.change(ONE)  # at once: the answer says that it is watched
         await stream.wait_said(b'"uri":"test://one"')
         assert (await session.ask("resources/unsubscribe", uri=ONE)).result == {}
         await trio.testing.wait_all_tasks_blocked()
         assert not any(source.open for source in sources.opened[ONE])
         assert (await session.ask("resources/subscribe", uri=TWO)).result == {}
-        await trio.testing.wait_all_tasks_blocked()
         sources.change(TWO)
         await stream.wait_said(b'"uri":"test://two"')
     assert [each["method"] for each in stream.response().events] == ["notifications/resources/updated"] * 2

@@ -155,12 +155,13 @@ class _Measured:
 
     def begin(self, caller: Caller, tool: Tool, arguments: Any, then: Then) -> bool:
         """As the broker's; what turns out to need `call` is counted there."""
-        began = perf_counter()
+        name, began = tool.name, perf_counter()
 
         def answered(outcome: Any) -> None:
-            if not isinstance(outcome, Again):
-                said = outcome.code if isinstance(outcome, Refusal) else "ok"
-                self._metrics.called(tool.name, said, perf_counter() - began)
+            if isinstance(outcome, Refusal):
+                self._metrics.called(name, outcome.code, perf_counter() - began)
+            elif not isinstance(outcome, Again):
+                self._metrics.called(name, "ok", perf_counter() - began)
             then(outcome)
 
         return self._broker.begin(caller, tool, arguments, answered)

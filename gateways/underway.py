@@ -86,8 +86,8 @@ class Underway:
         self._begin = begin
         self._queue: deque[Job] = deque()
         """What the next free worker takes."""
-        self._lines: dict[str, deque[Job]] = {}
-        """Line → what waits in it behind the one that runs."""
+        self._lines: dict[str, deque[Job] | None] = {}
+        """Line → what waits in it behind the one that runs, if anything ever has."""
         self._next: deque[Job] = deque()
         """What has come to the head of its line."""
         self._starting = False
@@ -114,11 +114,14 @@ class Underway:
         self.count += 1
         line = request.arguments.conv if isinstance(request, Started) else line_of(request)
         job = Job(request, caller, line)
-        if job.line is not None:
-            if (waiting := self._lines.get(job.line)) is not None:
+        if line is not None:
+            if line in self._lines:
+                waiting = self._lines[line]
+                if waiting is None:
+                    waiting = self._lines[line] = deque()
                 waiting.append(job)
                 return
-            self._lines[job.line] = deque()
+            self._lines[line] = None
         self._start(job)
 
     def _start(self, job: Job) -> None:

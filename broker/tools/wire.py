@@ -78,7 +78,7 @@ def start_env(context: Context, given: Any, then: Then) -> bool:
     """send_env without waiting. False for what has to be looked up, or is refused before its signature."""
     services, caller = context.services, context.caller
     actor = services.house.alive("conversation", given.conv)
-    if actor is None or actor.gone or actor.state is None or SIG.fullmatch(given.sig) is None:
+    if actor is None or actor.gone or actor.state is None:
         return False
     state: Conversation = actor.state
     read = read_envelope(bytes(given.envelope))
@@ -101,7 +101,8 @@ def _verified(context: Context, actor: Actor[Any], command: Send, then: Then, go
     """Go on after the signature: the rest of step 9, then the conversation."""
     envelope = command.envelope
     if not good:
-        then(forged(context, envelope.canonical, "bad_signature"))
+        formed = SIG.fullmatch(command.sig) is not None  # else it is the form that is refused
+        then(forged(context, envelope.canonical, "bad_signature") if formed else GONE)
     elif context.services.suspended and (refused := suspended(context.services, envelope)) is not None:
         then(refused)
     elif not context.services.house.begin(actor, command, then):

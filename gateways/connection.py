@@ -98,7 +98,7 @@ class Connection:
                 ends,
                 partial(self._end_within, self._bounds.orphan_s),
                 self._ending,
-                self._bounds.body_s,
+                self._bounds.body_s + self._bounds.linger_s,  # a door that counts by itself is first
             )
             try:
                 await self._app(cycle.scope, cycle.receive, cycle.send)

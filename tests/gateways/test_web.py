@@ -54,7 +54,7 @@ async def served() -> AsyncIterator[Served]:
         origins=Origins(public_url="https://turret.example"),
         bounds=Bounds(body_s=1),
     )
-    async with serving(app, bounds=Bounds(body_s=1)) as server:
+    async with serving(app, bounds=Bounds(body_s=1, linger_s=0.2)) as server:
         yield server
 
 
@@ -83,6 +83,14 @@ async def test_without_an_mcp_door_its_path_is_not_found() -> None:
 async def test_a_body_for_mcp_that_does_not_come_in_time_counts_as_a_client_that_left(served: Served) -> None:
     head = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\nconnection: close\r\n\r\nabc"
     assert b"http.disconnect 3" in await exchange(served.address, head)
+
+
+@pytest.mark.requirement("http.slow-body")
+async def test_a_body_for_a_plain_door_that_does_not_come_in_time_is_told_so_in_json(served: Served) -> None:
+    head = b"POST /v1/echo HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\nconnection: close\r\n\r\nabc"
+    answer = await exchange(served.address, head)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert answer.endswith(b'{"error":"timeout"}')
 
 
 async def test_the_websocket_door_has_its_connections_to_itself_behind_the_same_checks(

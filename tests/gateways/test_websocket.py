@@ -1,6 +1,7 @@
 """`/ws` on the public port: the dealing port's own connection, from the upgrade to every kind of end."""
 
 import json
+import ssl
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from websockets.frames import Opcode
 
 from broker.store.memory import MemoryStore
 from broker.wire.refusals import refuse
-from gateways.http import serve_http
+from gateways.http import serve_http, tls_context
 from gateways.listen import Bounds
 from gateways.session import CLOSE_S, DRAIN_S
 from gateways.underway import IN_FLIGHT
@@ -33,7 +34,11 @@ ECHO = request(1, "echo")
 
 
 @asynccontextmanager
-async def open_public(broker: Any, bounds: Bounds = Bounds()) -> AsyncIterator[Port]:  # noqa: B008  # frozen
+async def open_public(
+    broker: Any,
+    bounds: Bounds = Bounds(),  # noqa: B008  # frozen
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[Port]:
     """The public port with nothing but /ws on it, behind its guards."""
     shutdown = trio.Event()
     app = ws_app(broker, shutdown=shutdown, bounds=bounds, clock=clock_of(broker))
@@ -46,7 +51,13 @@ async def open_public(broker: Any, bounds: Bounds = Bounds()) -> AsyncIterator[P
 
     async def serve(task_status: trio.TaskStatus[None]) -> None:
         await serve_http(
-            guarded, listeners, broker.settings, shutdown=shutdown, bounds=bounds, task_status=task_status
+            guarded,
+            listeners,
+            broker.settings,
+            shutdown=shutdown,
+            bounds=bounds,
+            tls=tls,
+            task_status=task_status,
         )
         port.returned.set()
 
@@ -394,6 +405,22 @@ async def test_a_connection_that_has_carried_requests_may_become_a_websocket() -
         assert status(await read_until(stream, b"}}")) == 421
         client = await Client.open(stream, path="/ws")
         assert "result" in await client.ask("echo")
+
+
+@pytest.mark.requirement("ws.one-protocol", "http.tls")
+async def test_a_websocket_opens_within_tls_and_after_requests(certificate: tuple[str, str]) -> None:
+    trust = ssl.create_default_context(cafile=certificate[0])
+    async with open_public(FakeBroker(), tls=tls_context(*certificate)) as port:
+        tcp = await port.connect()
+        stream = trio.SSLStream(tcp, trust, server_hostname="localhost", https_compatible=True)
+        await stream.send_all(head("/ws", Host="evil.example"))
+        assert status(await read_until(stream, b"}}")) == 421
+        client = await Client.open(stream, path="/ws")
+        await client.send(*(request(n, "echo") for n in range(50)))
+        assert {(await client.receive())["id"] for _ in range(50)} == set(range(50))
+        client.protocol.send_close(1000)
+        await client._flush()
+        assert (await client.wait_closed())[0] == 1000
 
 
 @pytest.mark.requirement("ws.close-bounded", "ws.slow-reader")

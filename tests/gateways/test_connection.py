@@ -45,6 +45,7 @@ async def test_requests_that_come_in_one_packet_are_answered_in_their_order() ->
     assert answer.endswith(b"[/ 0]")
 
 
+@pytest.mark.requirement("http.one-reading")
 async def test_a_body_that_was_not_read_is_never_taken_for_a_request() -> None:
     hidden = b"GET /hidden HTTP/1.1\r\nhost: a\r\n\r\n"
     post = b"POST /deaf HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % len(hidden)
@@ -103,6 +104,15 @@ async def test_who_is_refused_can_read_why_although_it_sent_more() -> None:
     async with serving(App(), bounds=Bounds(linger_s=0.5)) as server, dial(server.address) as stream:
         await stream.send_all(b"nonsense\r\n\r\n" + b"x" * 200_000)
         assert (await read_all(stream, clean=True)).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.requirement("http.one-connection-one-fault")
+async def test_an_application_that_fails_is_answered_for_and_its_connection_ends() -> None:
+    async with serving(App()) as server, dial(server.address) as stream:
+        await stream.send_all(GET.replace(b"/ ", b"/raise ") + GET)
+        answer = await read_all(stream)
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 async def test_a_tunnel_is_not_to_be_had() -> None:

@@ -347,6 +347,7 @@ async def test_messages_out_of_turn_are_faults() -> None:
             await act()  # type: ignore[operator]
 
 
+@pytest.mark.requirement("http.one-reading")
 async def test_a_body_that_nobody_read_is_passed_over_where_it_is_there_and_else_ends_the_connection() -> (
     None
 ):

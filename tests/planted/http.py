@@ -37,7 +37,8 @@ MUTANTS = (
         "                    pass\n",
     ),
     ("http.no-http2", CONNECTION, "if event.http_version not in VERSIONS or", "if"),
-    ("http.in-order", CYCLE, "if len(http.trailing_data[0]) > AHEAD:", "if True:"),
+    ("http.disconnect-is-told", CYCLE, "if len(http.trailing_data[0]) > AHEAD:", "if True:"),
+    ("http.in-order", CONNECTION, "            if not await cycle.finish():\n", "            if True:\n"),
     (
         "http.one-reading",
         CYCLE,

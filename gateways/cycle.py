@@ -88,7 +88,7 @@ class Cycle:
         self._waiting: trio.CancelScope | None = None
         """Around who waits for the end."""
         self._status = 500
-        """What the client is told where the application says nothing; 0: it has gone."""
+        """What the client is told where the application says nothing."""
         self.taken = False
         """Whether the application took the connection."""
         self.scope = _scope(request, ends, self._take)
@@ -121,7 +121,7 @@ class Cycle:
     async def finish(self) -> bool:
         """After the application: answer where it did not. Whether the connection may serve another request."""
         http = self._http
-        if http.our_state is h11.SEND_RESPONSE and self._status:
+        if http.our_state is h11.SEND_RESPONSE:
             self._head = refusal(self._status)
             await self._send_body(b"", False)
         if http.their_state is h11.SEND_BODY:
@@ -162,11 +162,11 @@ class Cycle:
         return {"type": "http.request", "body": b"".join(pieces), "more_body": self._more}
 
     async def _feed(self) -> bool:
-        """Read more of the body; False when its time is over, or the client has gone."""
-        with trio.move_on_at(self._until) as late:
-            if await feed(self._http, self._stream):
-                return True
-        self._status = 408 if late.cancelled_caught else 0
+        """Read more of the body; False when its time is over. Of an early end h11 tells."""
+        with trio.move_on_at(self._until):
+            await feed(self._http, self._stream)
+            return True
+        self._status = 408
         self._leave()
         return False
 

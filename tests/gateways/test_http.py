@@ -128,7 +128,7 @@ async def test_a_client_that_stops_reading_is_cut_and_holds_up_nobody(served: Se
 
 
 @pytest.mark.requirement("http.bounded-shutdown")
-@pytest.mark.parametrize("path", [b"/flood ", b"/hang ", b"/follow "])
+@pytest.mark.parametrize("path", [b"/flood ", b"/hang ", b"/follow ", b"/shield "])
 async def test_the_shutdown_ends_in_time_whatever_clients_and_applications_do(app: App, path: bytes) -> None:
     bounds = Bounds(send_s=60, grace_s=0.3)
     async with serving(app, bounds=bounds) as server, stalled(server.address, GET.replace(b"/ ", path)):

@@ -50,8 +50,8 @@ MUTANTS = (
     (
         "http.slow-body",
         CYCLE,
-        "with trio.move_on_at(self._until) as late:",
-        "with trio.CancelScope() as late:",
+        "with trio.move_on_at(self._until):",
+        "with trio.CancelScope():",
     ),
     ("http.bounded-shutdown", HTTP, "            each.cut()\n", "            pass\n"),
     ("http.tls", HTTP, 'context.set_alpn_protocols(["http/1.1"])', 'context.set_alpn_protocols(["h2"])'),

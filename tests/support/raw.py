@@ -52,6 +52,9 @@ class App:
         while path == "/flood":
             await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
             self.flooded += 1
+        if path == "/shield":
+            with trio.CancelScope(shield=True):
+                await send({"type": "http.response.body", "body": b"x" * 50_000_000, "more_body": True})
         if path == "/hang":
             await trio.sleep_forever()
         if path == "/follow":

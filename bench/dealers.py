@@ -1,6 +1,6 @@
 """How many signed envelopes does a broker accept in a second, how long does each take, and what does it cost?
 
-`python -m bench.dealers` dials 64 conversations between 128 dealers, each with a desk and a socket of its own on the
+`python -m bench.dealers` dials 64 conversations between 16 dealers, each with a desk and a socket of its own on the
 dealing port, and measures against V: the Ed25519 verifications that one core does in a second, in the same run. The
 broker is a process of its own with default settings but for its limits (--unsafe-limits), on a disk; an envelope
 counts when it was acknowledged: durable, and handed to both parties' streams. Every acknowledgement and event is
@@ -219,7 +219,12 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     summary = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m bench.dealers", description=summary)
     parser.add_argument("--conversations", type=int, default=64, metavar="M")
-    parser.add_argument("--dealers", type=int, metavar="N", help="keys with a desk and a socket; default 2 M")
+    parser.add_argument(
+        "--dealers",
+        type=int,
+        metavar="N",
+        help="keys with a desk and a socket; default M / 4: a key may hold 8 conversations",
+    )
     parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="medians of so many runs")
     parser.add_argument(
@@ -237,7 +242,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--json", action="store_true", help="the last line of stdout is one object")
     options = parser.parse_args(arguments)
-    options.dealers = options.dealers or 2 * options.conversations
+    options.dealers = options.dealers or max(2, options.conversations // 4)
     if options.dealers < 2 or options.conversations < 1:
         parser.error("there must be a conversation and two dealers")
     return options

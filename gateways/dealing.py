@@ -190,7 +190,6 @@ class _Connection:
         self._seen = trio.current_time()
         self._paused = False
         """Whether we do not read now, so that silence proves nothing."""
-        self._sending_since: float | None = None
         self._written = trio.Event()
         """The writer has sent all that it will."""
 
@@ -331,11 +330,12 @@ class _Connection:
         self._written.set()
 
     async def _send(self, data: bytes) -> None:
-        """Send in pieces, so that progress can be seen (`_guard`). Cancelling may cut a frame: only to end."""
+        """Send in pieces, each within `send_s`: who does not read is cut. Cancelling may cut a frame: only to end."""
         for start in range(0, len(data), TAKE_BYTES):
-            self._sending_since = trio.current_time()
-            await self._stream.send_all(data[start : start + TAKE_BYTES])  # no copy where it is the whole
-        self._sending_since = None
+            with trio.move_on_after(self._bounds.send_s) as bound:
+                await self._stream.send_all(data[start : start + TAKE_BYTES])  # no copy where it is the whole
+            if bound.cancelled_caught:
+                raise trio.BrokenResourceError("the far end does not read")
 
     async def _send_eof(self) -> None:
         """Close our side first, as a server should (RFC 6455, 7.1.1); TLS can only close both."""
@@ -346,22 +346,20 @@ class _Connection:
             await self._stream.send_eof()
 
     async def _guard(self) -> None:
-        """Send pings; cut a peer that is silent, or that does not read; bound the close."""
-        streams, send_s = self._broker.settings.streams, self._bounds.send_s
+        """Send pings; cut a peer that is silent; bound the close."""
+        streams = self._broker.settings.streams
         ping_at = trio.current_time() + streams.ping_s
         while self._outbox.closing is None:
             now = trio.current_time()
             dead_at = (now if self._paused else self._seen) + streams.dead_s
-            since = now - send_s / 2 if self._sending_since is None else self._sending_since
-            stalled_at = since + send_s
-            if now >= min(dead_at, stalled_at):
+            if now >= dead_at:
                 self._scope.cancel()
                 return
             if now >= ping_at:
                 self._protocol.send_ping(b"")
                 self._flush()
                 ping_at = now + streams.ping_s
-            with trio.move_on_at(min(ping_at, dead_at, stalled_at)):
+            with trio.move_on_at(min(ping_at, dead_at)):
                 await self._outbox.ended.wait()
         self._scope.deadline = trio.current_time() + CLOSE_S
 

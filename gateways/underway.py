@@ -20,8 +20,8 @@ from gateways.quick import Started
 
 IN_FLIGHT: Final = 64
 """Requests of one connection under way at once; beyond it nothing more is read (back-pressure)."""
-PARKED: Final = 32
-"""Tasks of a busy connection that wait for its next requests; 2 KiB each."""
+PARKED: Final = 2
+"""Tasks that wait for a connection's next requests, however busy it was: 2 KiB each, beside an idle socket's 28."""
 ORDERED: Final = frozenset({"send_call", "send_env"})
 """Methods whose requests of one conversation make a line (wire.md, WebSocket: sent without waiting)."""
 

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
-from broker.app import Caller, ConvWatch, Ended, Watch
+from broker.app import Again, Caller, ConvWatch, Ended, Watch
+from broker.store.memory import MemoryStore
 from broker.store.port import Unavailable
+from broker.wire.envelope import build
 from broker.wire.refusals import Refusal, refuse
 from tests.support.broker import ANYONE, Bench, code, open_bench, tuned
 
@@ -167,3 +171,57 @@ async def test_a_conversation_of_its_parties_alone_can_be_watched_by_them_alone(
         watch = await bench.broker.watch_conv(Caller(pk=brav.key.pk), line.conv)
         assert isinstance(watch, ConvWatch)
         watch.close()
+
+
+@pytest.mark.requirement("retries.acknowledged-is-durable")
+async def test_no_desk_and_no_call_is_acknowledged_before_its_commit(
+    bench: Bench, autojump_clock: Any
+) -> None:
+    caller, called = await bench.open("ALFA"), await bench.open("BRAV")
+    store = bench.store
+    assert isinstance(store, MemoryStore)
+    answers: list[Any] = []
+
+    async def ask(verb: Any, *args: Any) -> None:
+        answers.append(await verb(*args))
+
+    for verb, args in ((bench.open, ("CHAR",)), (bench.dial, (caller, called))):
+        answers.clear()
+        async with trio.open_nursery() as nursery:
+            store.gate.hold()
+            nursery.start_soon(ask, verb, *args)
+            await wait_all_tasks_blocked()
+            assert answers == []
+            store.gate.release()
+        assert len(answers) == 1
+
+
+async def test_begin_takes_the_next_envelope_and_leaves_every_other_to_call(bench: Bench) -> None:
+    line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
+    tool = bench.broker.tools["send_env"]
+    assert tool.quick is not None
+    kind = tool.quick.type
+    answers: list[Any] = []
+
+    def begin(params: dict[str, Any], **changes: Any) -> bool:
+        given = {**params, **changes}
+        envelope = build(**{_NAMES.get(name, name): value for name, value in given["envelope"].items()})
+        arguments = kind(given["conv"], given["n"], given["from_pk"], given["sig"], msgspec.Raw(envelope))
+        return bench.broker.begin(ANYONE, tool, arguments, answers.append)
+
+    next_one = line.next("RFQ")
+    assert not begin(next_one, conv="0" * 16), "an unknown conversation"
+    assert not begin(next_one, n=next_one["n"] + 1), "params that disagree"
+    assert not begin(next_one, from_pk=line.called.pk)
+    assert begin(next_one, sig="0" * 128)
+    assert code(answers.pop()) == "bad_signature"
+    assert begin(next_one, sig="A" * 128)
+    assert isinstance(answers.pop(), Again), "the form of a signature is the tool's to refuse"
+    assert begin(next_one)
+    await wait_all_tasks_blocked()
+    assert code(answers.pop()) == "accepted"
+    assert not begin(next_one), "a replay"
+    assert bench.broker.statistics().accepted == 3
+
+
+_NAMES = {"from": "sender"}

@@ -3,6 +3,8 @@
 1. A key file is never overwritten: a lost key is a lost desk.
 2. It is on the disk, not only in its cache, before anybody is told its pk.
 3. No message of this module holds a seed.
+4. Whatever holds a secret or a transcript is made here: for its owner alone, whatever the umask, and never through
+   a file or a link that somebody put there before.
 """
 
 import os
@@ -23,7 +25,7 @@ class KeyFileError(Exception):
 def save_key(path: Path, key: SigningKey) -> None:
     """Write a new key file with mode 0600 and sync it and its directory. Raises KeyFileError."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        fd = _create(path)
     except FileExistsError:
         raise KeyFileError(f"{path} exists: a key file is never overwritten") from None
     except OSError as fault:
@@ -48,6 +50,31 @@ def load_key(path: Path) -> SigningKey:
     if not _SEED.fullmatch(text):
         raise KeyFileError(f"{path} is not a key file: expected 64 lowercase hex characters")
     return SigningKey.from_seed(text)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that its owner alone can read, whole or not at all: aside, synced, then renamed. Raises OSError."""
+    aside = path.with_name(f"{path.name}.new")
+    aside.unlink(missing_ok=True)  # with its mode, its owner, or what it led to
+    with open(_create(aside), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+    _sync_directory(path.parent)
+
+
+def is_open_to_all(path: Path) -> bool:
+    """Whether everybody on this machine can read a file. False where it can't be told."""
+    try:
+        return bool(path.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return False
+
+
+def _create(path: Path) -> int:
+    """A new file of mode 0600, open for writing. Raises FileExistsError also for a link that leads nowhere."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
 def _sync_directory(path: Path) -> None:

@@ -29,6 +29,7 @@ from gateways.caller import read_proxies
 from gateways.configure import ConfigError, Configuration, ServeOptions, is_loopback, load, split_bind
 from gateways.dealing import serve_dealing
 from gateways.http import serve_http, tls_context
+from gateways.keyfile import is_open_to_all
 from gateways.listen import Bounds, Network
 from gateways.mcp.endpoint import McpApp, mcp_app
 from gateways.mcp.protected import Protected
@@ -86,6 +87,9 @@ async def serve(configuration: Configuration, *, announce: Callable[[Ready], Non
         tls = tls_context(options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
     except (ValueError, OSError) as error:
         raise ServeError(str(error)) from None
+    for file in filter(None, (options.tls_key, options.issuer_secret_file)):
+        if is_open_to_all(Path(file)):  # refused would be too much: some containers know no other way
+            log.warning("%s can be read by everybody on this machine: chmod o-r %s", file, file)
     clock = LoopClock()
     async with open_store(Path(options.data)) as store:
         try:

@@ -2,9 +2,9 @@
 
 1. Mode 0600; made at the first start, never again: missing beside a store that has rows, serve refuses to start.
 2. The store remembers which keys it was served with, so that another store's wire.key is found out.
+3. A directory into which everybody may write is refused: whoever can could put another key there.
 """
 
-import os
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ import msgspec
 from broker.store.port import Put, Store, Unit
 from broker.wire.keyring import Keyring, WireKey
 from broker.wire.keys import SigningKey
+from gateways.keyfile import write_private
 
 FILE: Final = "wire.key"
 
@@ -34,9 +35,11 @@ class _Known(msgspec.Struct, frozen=True):
 async def open_keyring(directory: Path, store: Store, now_ms: int) -> Keyring:
     """The wire's keys for an open store; makes the first one for a store that was never served.
 
-    Raises WireKeyError: the file is missing beside a store with rows, open to others, or another store's.
+    Raises WireKeyError: the file is missing beside a store with rows, open to others, or another store's; or
+    everybody may write into the directory.
     """
     path = directory / FILE
+    _check_directory(directory)
     document = await store.get("wire", "keys")
     known = msgspec.json.decode(document.doc, type=_Known).pks if document is not None else ()
     if not path.exists():
@@ -63,6 +66,7 @@ def rotate(directory: Path, now_ms: int) -> str:
     Raises WireKeyError where there is no usable file.
     """
     path = directory / FILE
+    _check_directory(directory)
     lines = _read(path)
     lines[-1] = msgspec.structs.replace(lines[-1], until=now_ms)
     key = SigningKey.generate()
@@ -88,20 +92,17 @@ def _read(path: Path) -> list[_Line]:
     return lines
 
 
-def _write(path: Path, lines: list[_Line]) -> None:
-    """Whole or not at all: written aside, synced, then renamed."""
-    aside = path.with_suffix(".new")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+def _check_directory(directory: Path) -> None:
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
-        aside.rename(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        mode = directory.stat().st_mode
+    except OSError as error:
+        raise WireKeyError(f"{directory}: {error.strerror}") from None
+    if mode & 0o002:
+        raise WireKeyError(f"{directory} can be written to by everybody: chmod o-w {directory}")
+
+
+def _write(path: Path, lines: list[_Line]) -> None:
+    try:
+        write_private(path, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     except OSError as error:
         raise WireKeyError(f"{path}: {error.strerror}") from None

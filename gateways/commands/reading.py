@@ -1,6 +1,5 @@
 """Commands that read: resolve, presence, read, export. A key is needed only where transcripts are private."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from gateways.client.export import check_lines, read_lines
 from gateways.client.show import Names, line
 from gateways.client.signer import Signer
 from gateways.commands.common import Options, common, echo_error, is_terminal, run
-from gateways.keyfile import load_key
+from gateways.keyfile import load_key, write_private
 
 
 async def ask(options: Options, tool: str, **params: Any) -> dict[str, Any]:
@@ -116,9 +115,7 @@ def export(options: Options, conv: str, out: Path | None, receipts: bool) -> Non
     if out is None:
         click.echo(text, nl=False)
         return
-    beside = out.with_name(out.name + ".part")
-    beside.write_bytes(text)
-    os.replace(beside, out)
+    write_private(out, text)
     if options.json:
         options.show({"conv": conv, "rows": len(lines), "file": str(out)})
     else:

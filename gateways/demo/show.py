@@ -63,7 +63,7 @@ def run_demo(keep: Path | None = None, seed: int | None = None, out: TextIO | No
     """Run it and return the exit code: 0 when the deal was made or declined, proven, and the forgery found."""
     stage = Stage(out or sys.stdout)
     directory = keep if keep is not None else Path(tempfile.mkdtemp(prefix="turret-demo-"))
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(directory.iterdir()):
         stage.say(f"turret: usage: {directory} is not empty")
         return 2

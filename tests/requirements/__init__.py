@@ -31,6 +31,7 @@ SECTIONS = (
     "cli",
     "agent",
     "oauth",
+    "threat",
 )
 """What an id may start with."""
 

@@ -1,0 +1,16 @@
+"""Mutants of what stops other users of the machine, and of what a stranger could learn."""
+
+KEYFILE = "gateways/keyfile.py"
+WIREKEYS = "gateways/wirekeys.py"
+
+MUTANTS: tuple[tuple[str, str, str, str], ...] = (
+    ("threat.planted-file", KEYFILE, "    aside.unlink(missing_ok=True)", "    pass"),
+    (
+        "threat.local-reader",
+        KEYFILE,
+        "path.stat().st_mode & stat.S_IROTH",
+        "path.stat().st_mode & stat.S_IWOTH",
+    ),
+    ("threat.local-reader", KEYFILE, "os.O_EXCL, 0o600)", "os.O_EXCL, 0o666)"),
+    ("threat.planted-file", WIREKEYS, "if mode & 0o002:", "if mode & 0o020:"),
+)

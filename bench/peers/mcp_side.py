@@ -1,8 +1,7 @@
 """The clients over MCP, 2026-07-28: one connection a party, which sends, and then waits for the other's answer.
 
 Both servers offer the same two steps: `send_env`, and a call that waits (`wait_env` of the peer "sdk",
-`wait_for_events` of the broker). The broker's stream has a party's own envelopes too, so that its client waits twice
-for most answers.
+`wait_for_events` of the broker, which is asked for what others wrote).
 """
 
 import json
@@ -214,7 +213,7 @@ class TurretMcpSide(McpSide):
         self._call("send_env" if n else "send_call", params_of(self._chain, n))
 
     def _wait(self) -> None:
-        arguments = {"after": self._cursor, "wait_ms": WAIT_MS, **self._follow}
+        arguments = {"after": self._cursor, "wait_ms": WAIT_MS, "own": False, **self._follow}
         self._call("wait_for_events", json.dumps(arguments, separators=(",", ":")).encode())
 
     def _acknowledged(self, body: bytes, n: int) -> Told:

@@ -15,6 +15,7 @@ from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.store.port import Store
+from broker.tools.follows import Follows
 from broker.wire.ids import Pk
 from broker.wire.keyring import Keyring
 
@@ -70,6 +71,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of suspended desks: kept in memory, since every envelope asks."""
     info: Callable[[], dict[str, Any]]
     """The well-known document (wire.md, wire_info)."""
+    follows: Follows = msgspec.field(default_factory=Follows)
+    """Follow statements that were verified."""
 
 
 class Context(msgspec.Struct, frozen=True):

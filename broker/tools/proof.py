@@ -71,12 +71,9 @@ async def settle(context: Context, proven: Proven) -> dict[str, Any] | Refusal |
 async def capability(context: Context, text: bytes, sig: str) -> Caller | Refusal:
     """Check a follow statement: the caller with the key (and code) that it may read for. Never stored."""
     services = context.services
-    statement = _read(services, text, sig, "follow")
+    statement = await _followed(context, text, sig)
     if isinstance(statement, Refusal):
         return statement
-    refused = await check_signature(context, statement.pk, statement.canonical, sig, "bad_statement")
-    if refused is not None:
-        return refused
     stale = _stale(services, statement)
     if stale is not None:
         return stale
@@ -91,6 +88,21 @@ async def capability(context: Context, text: bytes, sig: str) -> Caller | Refusa
     return msgspec.structs.replace(
         context.caller, pk=Pk(statement.pk), code=str(code) if code is not None else None, until=until
     )
+
+
+async def _followed(context: Context, text: bytes, sig: str) -> Statement | Refusal:
+    """A follow statement with a good signature, which is verified once: whoever polls sends the same one again."""
+    services, caller = context.services, context.caller
+    known = services.follows.find(text, sig)
+    if known is not None:
+        return services.guard.check(caller.address, caller.exempt) or known
+    statement = _read(services, text, sig, "follow")
+    if isinstance(statement, Refusal):
+        return statement
+    refused = await check_signature(context, statement.pk, statement.canonical, sig, "bad_statement")
+    if refused is None:
+        services.follows.remember(text, sig, statement)
+    return refused or statement
 
 
 async def authentication(context: Context, text: bytes, sig: str, challenge: str) -> Caller | Refusal:

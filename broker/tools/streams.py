@@ -26,6 +26,13 @@ WaitMs = Annotated[
     int, Meta(ge=0, description="wait up to this many milliseconds for the first (at most 25,000)")
 ]
 Limit = Annotated[int, Meta(ge=1, le=500, description="at most this many")]
+Own = Annotated[
+    bool | None,
+    Meta(
+        description="false: only what others wrote; true: only what you wrote; none: both. The cursor passes over "
+        "the rest"
+    ),
+]
 Item = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"}, description="one event's members")]
 Items = list[Item]
 
@@ -89,11 +96,13 @@ async def wait_for_events(
     limit: Limit = 100,
     statement: StatementParam | None = None,
     sig: SigParam | None = None,
+    own: Own = None,
 ) -> Events | Refusal:
     """Your next events of every kind: what is stored after the cursor, or the first within wait_ms.
 
-    The cursor is the same on WebSocket, SSE and MCP. Needs a follow statement of your key, or a connection that
-    proved it. Cancelling loses nothing: ask again with the last cursor.
+    The cursor is the same on WebSocket, SSE and MCP. With own = false a wait goes on past what you sent yourself.
+    Needs a follow statement of your key, or a connection that proved it. Cancelling loses nothing: ask again with
+    the last cursor.
     """
     caller = await reader(context, statement, sig)
     if isinstance(caller, Refusal):
@@ -105,7 +114,7 @@ async def wait_for_events(
     seconds = min(wait_ms, MAX_WAIT_MS) / 1000
     with services.presence.attach(caller.pk):
         polled = await services.hub.poll(
-            stream_name(caller.pk), after, limit, seconds, code=caller.code, until=caller.until
+            stream_name(caller.pk), after, limit, seconds, own=own, code=caller.code, until=caller.until
         )
     if isinstance(polled, Refusal):
         return polled

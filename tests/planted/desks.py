@@ -2,6 +2,8 @@
 
 TOOL = "broker/tools/directory.py"
 PROOF = "broker/tools/proof.py"
+FOLLOWS = "broker/tools/follows.py"
+STREAMS = "broker/tools/streams.py"
 ACTOR = "broker/actors/desk.py"
 CORE = "broker/core/desk.py"
 PRESENCE = "broker/actors/presence.py"
@@ -77,6 +79,42 @@ MUTANTS = (
         "    until = (",
     ),
     ("statements.follow", PROOF, "if row.pk != statement.pk:", "if False:"),
+    ("statements.verified-once", PROOF, "if row.pk != statement.pk:", "if False:"),
+    (
+        "statements.verified-once",
+        PROOF,
+        "return services.guard.check(caller.address, caller.exempt) or known",
+        "return known",
+    ),
+    ("statements.verified-once", PROOF, "    if known is not None:\n", "    if False:\n"),
+    (
+        "statements.verified-once",
+        PROOF,
+        "    if refused is None:\n        services.follows.remember(text, sig, statement)",
+        "    services.follows.remember(text, sig, statement)",
+    ),
+    (
+        "statements.verified-once",
+        PROOF,
+        "    stale = _stale(services, statement)\n    if stale is not None:\n        return stale\n    until = int(",
+        "    until = int(",
+    ),
+    ("statements.verified-once", FOLLOWS, "return sig, hashlib", 'return "", hashlib'),
+    ("statements.verified-once", FOLLOWS, "hashlib.sha256(text).digest()", 'b""'),
+    ("statements.verified-once", FOLLOWS, "if len(self._found) > self._most:", "if False:"),
+    (
+        "statements.verified-once",
+        FOLLOWS,
+        "        if statement is not None:\n            self._found[key] = statement\n",
+        "        if statement is not None:\n            self._found = {key: statement, **self._found}\n",
+    ),
+    ("tools.wait-for-others", STREAMS, "own=own, code=caller.code", "code=caller.code"),
+    (
+        "tools.wait-for-others",
+        "broker/actors/streams.py",
+        "(own is None or each.own is own)",
+        "(own is None or each.own is not own)",
+    ),
     (
         "statements.follow",
         PROOF,

@@ -103,6 +103,13 @@ REQUIREMENTS: dict[str, str] = {
     "tools.canonicalize": "the dry run gives the bytes to sign, what would be refused and what is due; no write",
     "tools.desk-rings": "desk_rings gives what rings a desk, at once, within wait_ms, or as it comes",
     "tools.wait-for-events": "wait_for_events gives a key's events of every kind, with the cursor of all doors",
+    "tools.wait-for-others": (
+        "wait_for_events with own = false waits past what the key wrote itself, and the cursor passes over it"
+    ),
+    "statements.verified-once": (
+        "a follow statement that was verified is known by its exact bytes and sig; its time, its desk "
+        "and the guessing limit are looked at each time"
+    ),
     "tools.wire-info": "wire_info names the wire's keys, limits, time and addresses",
     "tools.parties-mode": "with transcripts = parties a conversation looks missing to all but its parties",
     "tools.bind-refused": "a bind that is not loopback needs TLS or a named proxy, and a chosen transcript mode",

@@ -94,6 +94,59 @@ async def test_events_of_all_kinds_come_in_order_with_one_cursor(bench: Bench) -
         assert [delivery.kind for delivery in await reader.receive()] == ["end", "desk_closed"]
 
 
+@pytest.mark.requirement("tools.wait-for-others")
+async def test_only_what_others_wrote_or_only_ones_own(bench: Bench) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    line = await bench.connect(alfa, brav)
+    await line.send("ASK")
+    await line.send("ANSWER")
+    follow = following(bench, brav)
+
+    async def kinds(**members: Any) -> tuple[list[tuple[str, bool]], str]:
+        page = await bench.call("wait_for_events", after="0", **members, **follow)
+        return [(event["event"], event["own"]) for event in page["events"]], page["cursor"]
+
+    both, end = await kinds()
+    assert both == [("ring", False), ("env", True), ("env", False), ("env", True)]
+    assert await kinds(own=None) == (both, end), "null is none"
+    assert await kinds(own=False) == ([("ring", False), ("env", False)], end)
+    assert await kinds(own=True) == ([("env", True), ("env", True)], end)
+    first = await bench.call("wait_for_events", after="0", own=False, limit=1, **follow)
+    rest = await bench.call("wait_for_events", after=first["cursor"], own=False, **follow)
+    assert [event["event"] for event in first["events"] + rest["events"]] == ["ring", "env"]
+    refused = await bench.call("wait_for_events", own="false", **follow)
+    assert (code(refused), refused.detail["path"]) == ("bad_request", "own")
+
+
+@pytest.mark.requirement("tools.wait-for-others")
+async def test_a_wait_for_others_goes_on_past_ones_own(bench: Bench, autojump_clock: Any) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    line = await bench.connect(alfa, brav)
+    follow = following(bench, alfa)
+    before = (await bench.call("wait_for_events", after="0", **follow))["cursor"]
+    pages: list[Any] = []
+
+    async def wait() -> None:
+        asked = {"after": before, "wait_ms": 20_000, "own": False, **follow}
+        pages.append(await bench.call("wait_for_events", **asked))
+
+    start = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.sleep(2)
+        await line.send("ASK")
+        await trio.sleep(2)
+        assert not pages, "its own envelope ends no wait"
+        await line.send("ANSWER")
+    assert trio.current_time() - start == pytest.approx(4.0)
+    assert [(event["event"], event["own"]) for event in pages[0]["events"]] == [("env", False)]
+    await line.send("ASK")
+    empty = await bench.call("wait_for_events", after=pages[0]["cursor"], wait_ms=1000, own=False, **follow)
+    assert (empty["events"], empty["cursor"] != pages[0]["cursor"]) == ([], True)
+    nothing = await bench.call("wait_for_events", after=empty["cursor"], **follow)
+    assert nothing["events"] == [], "the cursor has passed over what was not asked for"
+
+
 @pytest.mark.requirement("statements.follow")
 async def test_a_capability_for_a_code_ends_when_the_desk_moves(bench: Bench) -> None:
     brav = await bench.open("BRAV")

@@ -23,6 +23,8 @@ _TEXT: Final = 0x81
 """FIN and the opcode of text, nothing reserved."""
 _MASKED: Final = 0x80
 _DATA: Final = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
+_LAST: Final = b"\x80\x80\x00\x00\x00\x00"
+"""A last fragment without a payload, from a client."""
 
 
 class Messages:
@@ -78,6 +80,11 @@ class Messages:
     def _judge(self, data: bytes, found: list[Frame]) -> None:
         """Have the codec read a frame, or the beginning of one that is too large."""
         self.judged = True
+        if self._message is not None and data[0] & 0x0F == Opcode.CLOSE:
+            # A close may come amid fragments (RFC 6455, 5.4); the codec takes it between messages alone.
+            self._message = None
+            self._protocol.receive_data(_LAST)
+            self._protocol.events_received()
         self._protocol.receive_data(data)
         for frame in self._protocol.events_received():
             if not isinstance(frame, WireFrame) or frame.opcode not in _DATA:

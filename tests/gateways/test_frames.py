@@ -84,6 +84,8 @@ def test_however_the_bytes_are_cut_the_messages_are_those_of_the_codec(data: byt
         assert found == expected[: len(found)], "the codec leaves UTF-8 to its user"
         return
     assert found == expected
+    if sent_code(protocol) == CloseCode.NORMAL_CLOSURE and code == CloseCode.PROTOCOL_ERROR:
+        return  # a close amid fragments, which the codec refuses
     incomplete = state is not State.OPEN and protocol.state is State.OPEN
     if not incomplete:  # what is forbidden is judged when its frame is there whole
         assert (protocol.state, sent_code(protocol)) == (state, code)
@@ -105,6 +107,23 @@ def test_a_frame_too_large_is_refused_by_its_head_alone() -> None:
     protocol = opened()
     assert Messages(protocol, MOST).read(b"\x81\xff" + (2**40).to_bytes(8, "big")) == []
     assert sent_code(protocol) == CloseCode.MESSAGE_TOO_BIG
+
+
+@pytest.mark.requirement("ws.close-amid-fragments")
+@pytest.mark.parametrize("close", [frame(Opcode.CLOSE, b"\x03\xe8bye"), frame(Opcode.CLOSE, b"\x03\xe8")])
+def test_a_close_amid_fragments_is_a_close_and_the_message_is_dropped(close: bytes) -> None:
+    protocol = opened()
+    fragment = frame(Opcode.TEXT, b"never", fin=False)
+    assert Messages(protocol, MOST).read(fragment + close + frame(Opcode.CONT, b"whole")) == []
+    assert sent_code(protocol) == CloseCode.NORMAL_CLOSURE
+    assert protocol.close_rcvd_then_sent
+
+
+def test_a_forbidden_close_amid_fragments_is_refused_as_any_other() -> None:
+    for close in (frame(Opcode.CLOSE, b"\x03\xe8", mask=False), b"\x08\x80\x00\x00\x00\x00"):
+        protocol = opened()
+        assert Messages(protocol, MOST).read(frame(Opcode.TEXT, b"never", fin=False) + close) == []
+        assert sent_code(protocol) == CloseCode.PROTOCOL_ERROR
 
 
 def test_fragments_without_end_are_too_many() -> None:

@@ -31,6 +31,7 @@ SECTIONS = (
     "cli",
     "agent",
     "oauth",
+    "faults",
     "threat",
 )
 """What an id may start with."""

@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from broker.actors.actor import Again
-from broker.actors.calls import stream_name
+from broker.actors.calls import read_restored, stream_name
 from broker.actors.conversation import ConversationActor, Tally
 from broker.actors.convwatch import ConvWatch
 from broker.actors.desk import DeskActor
@@ -287,7 +287,14 @@ async def open_broker(
     the caller's to close.
     """
     limits, calls = settings.limits, settings.calls
-    rules = Rules(limits.envelopes, limits.window_ms / 1000, calls.skew_s, calls.ring_s, calls.idle_s)
+    rules = Rules(
+        limits.envelopes,
+        limits.window_ms / 1000,
+        calls.skew_s,
+        calls.ring_s,
+        calls.idle_s,
+        await read_restored(store),
+    )
     async with trio.open_nursery() as nursery:
         house = House(nursery, idle_s=settings.actors.idle_s)
         timers = Timers(store, house, clock, ring_s=calls.ring_s, idle_s=calls.idle_s)

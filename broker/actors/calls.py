@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from broker.core.conversation import Conversation
+from broker.core.conversation import Conversation, Restored
 from broker.core.machine import Now, mono_of
 from broker.store.port import Document, Entry, Store
 from broker.wire.call import Phase
@@ -68,6 +68,12 @@ def pair_name(one: str, other: str) -> str:
     return ":".join(sorted((one, other)))
 
 
+async def read_restored(store: Store) -> Restored | None:
+    """When this store was last restored from a backup, and of when that was; None: never."""
+    document = await store.get("wire", "restored")
+    return None if document is None else msgspec.json.decode(document.doc, type=Restored)
+
+
 async def find_replay(store: Store, envelope: Envelope, sig: str) -> Ack | None:
     """The stored acknowledgement where this very envelope (conv, n, sig, canonical text) was accepted before."""
     entries = await store.entries(log_name(envelope.conv), envelope.n - 1, 1)
@@ -121,6 +127,7 @@ async def read_state(
         version=document.version,
         opened_at=row.opened_at,
         answered_at=row.answered_at,
+        resubmitted=last.resubmitted,
     )
 
 

@@ -359,7 +359,9 @@ class _Row(Write):
         self._record = record
         self._chain = record.chain.hex()
         self._put = put
-        text = row_text(state.conv, record.n, record.sig, self._chain, canonical)
+        text = row_text(
+            state.conv, record.n, record.sig, self._chain, canonical, resubmitted=record.resubmitted
+        )
         self.unit = Unit(
             append=Append(actor.log, record.n, text, record.at),
             puts=() if put is None else (put,),

@@ -3,6 +3,7 @@
 1. What is decided here is steps 10 to 17 of the order of checks; signatures were verified before.
 2. An envelope is accepted only as the next one; nothing here reads, signs or sends.
 3. The limit needs no state of its own: an envelope is in when the 30th last counted one is old enough.
+4. What a restore took away may be submitted again (`is_lost`): it meets no clock check and spends no token.
 """
 
 from collections import deque
@@ -19,6 +20,16 @@ from broker.wire.limits import wait_ms
 from broker.wire.refusals import Refusal, refuse
 
 WireReason = Literal["no_answer", "evicted", "idle", "operator"]
+RESUBMIT_MS: Final = 7 * 86_400_000
+"""After a restore the lost tail is taken for this long (wire.md, Retries)."""
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """The last restore from a backup, wall milliseconds. What was accepted in between is not in the store."""
+
+    backup_at: int
+    """When the backup was begun."""
+    restored_at: int
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -29,6 +40,7 @@ class Rules(msgspec.Struct, frozen=True):
     skew_s: int
     ring_s: float
     idle_s: float
+    restored: Restored | None = None
 
 
 class Conversation(msgspec.Struct):
@@ -56,6 +68,8 @@ class Conversation(msgspec.Struct):
     """The version of the conversation's document in the store."""
     opened_at: int = 0
     answered_at: int | None = None
+    resubmitted: bool = False
+    """Whether the head is a row that was submitted again after a restore."""
 
     def party(self, pk: str) -> bool:
         """Whether pk is one of the two parties."""
@@ -103,6 +117,7 @@ class Accepted(msgspec.Struct, frozen=True):
     mono: float
     counted: bool
     body: dict[str, Any]
+    resubmitted: bool = False
 
 
 class Later(msgspec.Struct, frozen=True):
@@ -136,13 +151,14 @@ def decide_call(envelope: Envelope, sig: Sig, now: Now, rules: Rules) -> Accepte
 def decide_send(state: Conversation, command: Send, now: Now, rules: Rules) -> Accepted | Refusal:
     """Steps 11 to 17 of the order of checks for a verified envelope that is no replay."""
     envelope = command.envelope
+    lost = rules.restored is not None and is_lost(state, envelope, now, rules)
     fault = None if is_usual(state, envelope) else _place(state, envelope)
-    if fault is None and abs(envelope.ts - now.wall_ms // 1000) > rules.skew_s:
+    if fault is None and not lost and abs(envelope.ts - now.wall_ms // 1000) > rules.skew_s:
         fault = clock_skew(envelope.ts, now, rules)
     if fault is not None:
         return fault
     is_end = envelope.type == "END"
-    if not is_end and len(state.spent) >= rules.envelopes:
+    if not is_end and not lost and len(state.spent) >= rules.envelopes:
         wait = wait_ms(state.spent, now.mono, rules.envelopes, rules.window_s)
         if wait > 0:
             return refuse(
@@ -159,8 +175,34 @@ def decide_send(state: Conversation, command: Send, now: Now, rules: Rules) -> A
         chain=chain_next(state.chain, command.sig),
         at=max(now.wall_ms, state.last_at),
         mono=now.mono,
-        counted=not is_end,
+        counted=not is_end and not lost,
         body=envelope.body,
+        resubmitted=lost,
+    )
+
+
+def is_lost(state: Conversation, envelope: Envelope, now: Now, rules: Rules) -> bool:
+    """Whether this can be the next of the tail that a restore took away: it was said between backup and restore.
+
+    The tail follows the backup's own head, or what was resubmitted before it: after a new envelope there is none.
+    As in the clock check `ts` may be off by skew_s; one from the restore on counts as new while that check lets it
+    pass.
+    """
+    restored = rules.restored
+    if restored is None or now.wall_ms - restored.restored_at > RESUBMIT_MS:
+        return False
+    if not state.resubmitted and state.last_at >= restored.restored_at:
+        return False
+    over = restored.restored_at // 1000
+    if abs(envelope.ts - now.wall_ms // 1000) > rules.skew_s:
+        over += rules.skew_s + 1
+    return restored.backup_at // 1000 - rules.skew_s <= envelope.ts < over
+
+
+def may_send(state: Conversation, envelope: Envelope, now: Now, rules: Rules) -> bool:
+    """Step 6: a party, or the wire where it is its own END that a restore took away."""
+    return state.party(envelope.sender) or (
+        envelope.type == "END" and envelope.sender == state.wire and is_lost(state, envelope, now, rules)
     )
 
 
@@ -189,6 +231,7 @@ def fold(state: Conversation, record: Accepted, limit: int) -> None:
     state.last_from = record.sender
     state.last_at = record.at
     state.last_mono = record.mono
+    state.resubmitted = record.resubmitted
     if record.counted:
         state.spent.append(record.mono)
         while len(state.spent) > limit:

@@ -253,8 +253,10 @@ async def _dry_run(
     if state is None:
         unknown = [] if services.settings.transcripts == "parties" else [missing_conv(context)]
         return unknown + faults, None
-    if not state.party(envelope.sender):
+    if not core.may_send(state, envelope, now, services.rules):
         return [refuse("not_a_party", "from is not a party of the conversation"), *faults], _due_next(state)
+    if core.is_lost(state, envelope, now, services.rules):
+        faults = [fault for fault in faults if fault is not skew]
     verdict = core.decide_send(state, Send(envelope, Sig("")), now, services.rules)
     if isinstance(verdict, Refusal) and verdict not in faults:
         faults.insert(0, verdict)

@@ -136,7 +136,7 @@ async def send_env(
         replay = await find_replay(services.store, read, sig)
         if replay is not None:
             return replay
-    if not state.party(read.sender):
+    if not core.may_send(state, read, _now(services), services.rules):
         return (
             missing_conv(context)
             if parties_only

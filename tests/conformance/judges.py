@@ -23,6 +23,11 @@ class Missing(Exception):
     """The judges can't be had; the message is one line for a person."""
 
 
+def judges_folder() -> Path:
+    """Where TURRET_JUDGES says, or in the user's cache."""
+    return Path(os.environ.get("TURRET_JUDGES") or Path.home() / ".cache" / "turret-conformance").absolute()
+
+
 class Judges:
     """The folder that they are in: one sub-folder a package, so that no two share a dependency."""
 
@@ -31,9 +36,8 @@ class Judges:
 
     @classmethod
     def installed(cls) -> "Judges":
-        """Install what is missing, where TURRET_JUDGES says, or in the user's cache. Raises Missing."""
-        folder = Path(os.environ.get("TURRET_JUDGES") or Path.home() / ".cache" / "turret-conformance")
-        judges = cls(folder.absolute())
+        """Install what is missing. Raises Missing."""
+        judges = cls(judges_folder())
         for package in ALL:
             judges._install(package)
         return judges

@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable
 from datetime import date
+from typing import Final
 
 from tests.conformance.judges import NODE
+from tests.conformance.servers import ROOT
 from tests.conformance.verdict import Verdict
+
+PAGE: Final = ROOT / "docs" / "reference" / "conformance.md"
 
 INTRODUCTION = """\
 # Conformance
@@ -26,18 +30,38 @@ event has a [cursor](wire.md#streams) that goes on on any door, and a request se
 """
 
 
+WEBSOCKET = """\
+## WebSocket
+
+The Autobahn test suite plays the client against both ports (`make conformance-ws`; part of `make conformance` where a
+`python2.7` is found, which the suite needs). Behind each port an echo stands in place of the dealers' session; codec,
+reader, writer, limits and close are the ones that carry dealers, but that a message may have 16 MiB here. Compression
+(cases 12 and 13) is not offered and not run.
+
+The suite calls NON-STRICT what the standard leaves open: here text that is no UTF-8 is refused when its message is
+whole and not in the middle of it, and of messages that come together with a violation the answers may be left out.
+INFORMATIONAL cases are not scored.
+"""
+_HEADS = ("| judge | what was run | passed | checks | warnings |", "|---|---|---|---|---|")
+
+
 def page(verdicts: Iterable[Verdict], day: date) -> str:
-    """The whole page."""
-    verdicts = list(verdicts)
-    lines = [
-        INTRODUCTION,
-        f"Last run on {day.isoformat()}, with {NODE.replace('@', ' ')}.\n",
-        "| judge | what was run | passed | checks | warnings |",
-        "|---|---|---|---|---|",
-    ]
+    """The whole page, but what `with_websocket` adds."""
+    when = f"Last run on {day.isoformat()}, with {NODE.replace('@', ' ')}.\n"
+    return "\n".join([INTRODUCTION, when, *_table(list(verdicts))]) + "\n"
+
+
+def with_websocket(text: str, verdicts: Iterable[Verdict], day: date) -> str:
+    """The page with what the WebSocket suite said at its end, in place of what stood there."""
+    head = text.partition(f"\n{WEBSOCKET.splitlines()[0]}\n")[0]
+    when = f"Last run on {day.isoformat()}.\n"
+    return "\n".join([head.rstrip("\n") + "\n", WEBSOCKET, when, *_table(list(verdicts))]) + "\n"
+
+
+def _table(verdicts: list[Verdict]) -> list[str]:
+    lines = [*_HEADS]
     lines += [
-        f"| {each.judge} | {each.what} | {each.passed} of {each.total} {each.unit} "
-        f"| {each.checks or ''} | {each.warnings} |"
+        f"| {each.judge} | {each.what} | {_passed(each)} | {each.checks or ''} | {each.warnings} |"
         for each in verdicts
     ]
     remarks = [(each, remark) for each in verdicts for remark in each.remarks]
@@ -48,4 +72,10 @@ def page(verdicts: Iterable[Verdict], day: date) -> str:
     if faults:
         lines += ["", "Not passed:\n"]
         lines += [f"- {each.judge}, {each.what}: {fault.splitlines()[0]}" for each, fault in faults]
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def _passed(verdict: Verdict) -> str:
+    if verdict.skipped:
+        return f"SKIPPED: {verdict.skipped}"
+    return f"{verdict.passed} of {verdict.total} {verdict.unit}"

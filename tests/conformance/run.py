@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
-from tests.conformance import clients, suites
+from tests.conformance import clients, suites, websocket
 from tests.conformance.judges import Judges, Missing
-from tests.conformance.page import page
-from tests.conformance.servers import ROOT, serving
+from tests.conformance.page import PAGE, page
+from tests.conformance.servers import serving
 from tests.conformance.verdict import Verdict
-
-PAGE = ROOT / "docs" / "reference" / "conformance.md"
 
 
 def judged(judges: Judges) -> Iterator[Verdict]:
@@ -42,12 +40,9 @@ def main(target: Path = PAGE) -> int:
     verdicts = []
     for verdict in judged(judges):
         verdicts.append(verdict)
-        mark = "ok  " if verdict.good else "FAIL"
-        print(f"{mark} {verdict.passed}/{verdict.total} {verdict.judge}: {verdict.what}", flush=True)
-        for fault in verdict.faults:
-            print(f"     {fault}", flush=True)
+        verdict.tell()
     target.write_text(page(verdicts, date.today()))
-    return 0 if all(verdict.good for verdict in verdicts) else 1
+    return max(int(not all(verdict.good for verdict in verdicts)), websocket.main(target))
 
 
 if __name__ == "__main__":

@@ -110,9 +110,9 @@ def test_a_frame_too_large_is_refused_by_its_head_alone() -> None:
 
 
 @pytest.mark.requirement("ws.close-amid-fragments")
-@pytest.mark.parametrize("close", [frame(Opcode.CLOSE, b"\x03\xe8bye"), frame(Opcode.CLOSE, b"\x03\xe8")])
-def test_a_close_amid_fragments_is_a_close_and_the_message_is_dropped(close: bytes) -> None:
-    protocol = opened()
+@pytest.mark.parametrize("reason", [b"\x03\xe8bye", b"\x03\xe8"])
+def test_a_close_amid_fragments_is_a_close_and_the_message_is_dropped(reason: bytes) -> None:
+    protocol, close = opened(), frame(Opcode.CLOSE, reason)
     fragment = frame(Opcode.TEXT, b"never", fin=False)
     assert Messages(protocol, MOST).read(fragment + close + frame(Opcode.CONT, b"whole")) == []
     assert sent_code(protocol) == CloseCode.NORMAL_CLOSURE

@@ -1,6 +1,9 @@
 """Mutants of what stops other users of the machine, and of what a stranger could learn."""
 
 KEYFILE = "gateways/keyfile.py"
+HELPERS = "broker/actors/helpers.py"
+CALLER = "gateways/caller.py"
+KEYS = "broker/wire/keys.py"
 WIREKEYS = "gateways/wirekeys.py"
 
 MUTANTS: tuple[tuple[str, str, str, str], ...] = (
@@ -13,4 +16,12 @@ MUTANTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("threat.local-reader", KEYFILE, "os.O_EXCL, 0o600)", "os.O_EXCL, 0o666)"),
     ("threat.planted-file", WIREKEYS, "if mode & 0o002:", "if mode & 0o020:"),
+    ("threat.secrets-told", KEYS, 'f"SigningKey(pk={self.pk})"', 'f"SigningKey({self.seed})"'),
+    (
+        "threat.secrets-told",
+        CALLER,
+        "    read = read_proof(proof.strip())",
+        "    read = read_proof(proof.strip())\n    import logging; logging.getLogger(__name__).debug(proof)",
+    ),
+    ("threat.helper", HELPERS, "env={**kept,", "env={**os.environ,"),
 )

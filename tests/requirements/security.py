@@ -3,4 +3,7 @@
 REQUIREMENTS: dict[str, str] = {
     "threat.local-reader": "another user of the machine reads no key, no store and no export, whatever the umask",
     "threat.planted-file": "a file or link that somebody put where we write is neither written through nor believed",
+    "threat.secrets-told": "no seed, key file, follow statement, token or client secret is in a log, an answer, a metric, a repr, "
+    "an argument or an environment",
+    "threat.helper": "a helper process has no secret in its arguments or its environment",
 }

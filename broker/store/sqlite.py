@@ -22,11 +22,13 @@ import outcome
 import trio
 
 from broker.store import sqlite_file
+from broker.store.complaints import Complaints
 from broker.store.port import (
     Document,
     Entry,
     Event,
     Head,
+    InDoubt,
     Listener,
     Remembered,
     Retention,
@@ -106,6 +108,7 @@ class SqliteStore:
         self._drained = trio.Event()
         self._closed = False
         self._listener: Listener | None = None
+        self._complaints = Complaints(log)
 
     @classmethod
     async def open(cls, directory: Path, *, hop: Literal["thread", "inline"] = "thread") -> "SqliteStore":
@@ -176,11 +179,19 @@ class SqliteStore:
                 # What is written is written; an exception here would end the whole run (Trio, run_sync_soon).
                 log.exception("the listener failed")
         for (_, then), answer in zip(batch, result.outcomes, strict=True):
+            if isinstance(answer, Unavailable | InDoubt):
+                self._complain(answer)
             try:
                 then(answer)
             except Exception:
                 log.exception("what was to follow a commit failed")
         self._go_on()
+
+    def _complain(self, failed: Unavailable | InDoubt) -> None:
+        if self.broken is not None:
+            self._complaints.say(f"nothing is written until the store is opened anew: {self.broken}")
+        else:
+            self._complaints.say(f"a commit was refused: {failed}")
 
     def _go_on(self) -> None:
         """What follows a batch, or ends a pause: the rest of a checkpoint, the next batch, or nothing."""
@@ -229,6 +240,7 @@ class SqliteStore:
         try:
             return query(*args, **kwargs)
         except sqlite3.Error as error:
+            self._complaints.say(f"can't read: {error}")
             raise Unavailable(f"can't read: {error}") from error
 
     async def entries(self, log: str, after: int = -1, limit: int = 100) -> list[Entry]:

@@ -37,12 +37,20 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    data: Path, *flags: str, environment: dict[str, str] | None = None, ready_s: float = 20.0
+    data: Path,
+    *flags: str,
+    environment: dict[str, str] | None = None,
+    ready_s: float = 20.0,
+    program: str = "gateways.cli",
+    inside: Sequence[str] = (),
 ) -> AsyncIterator[Served]:
-    """Start a broker on `data` with ports that the kernel chooses; it is killed when the block ends."""
+    """Start a broker on `data` with ports that the kernel chooses; it is killed when the block ends.
+
+    `program`: another module with the same command line. `inside`: a command that runs the one after it.
+    """
     errors = data.parent / f"{data.name}.err"
     command: Sequence[str] = [
-        sys.executable, "-m", "gateways.cli", "serve", "--json", "--data", str(data),
+        *inside, sys.executable, "-m", program, "serve", "--json", "--data", str(data),
         "--bind", "127.0.0.1:0", "--dealing-bind", "127.0.0.1:0", *flags,
     ]  # fmt: skip
     with errors.open("ab") as log:

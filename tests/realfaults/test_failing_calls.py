@@ -1,0 +1,82 @@
+"""The disk itself fails under a real process: fsync errors, writes refused, a file system gone read-only."""
+
+import random
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+
+from tests.crash.dealers import Pair, Party, linked, read_conv, settle
+from tests.history.checker import check
+from tests.history.model import History, Ok
+from tests.realfaults.faulty import supported
+from tests.support.process import Served, served
+
+pytestmark = [
+    pytest.mark.requirement("faults.disk-error"),
+    pytest.mark.skipif(not supported(), reason="seccomp's numbers are known for x86_64 and aarch64 on Linux"),
+]
+FAULTS = ("fdatasync,fsync=EIO", "pwrite64=EIO", "pwrite64,ftruncate=EROFS", "pwrite64=EDQUOT")
+"""A failed flush, a failed write, a file system that the kernel has made read-only, a quota."""
+
+
+@asynccontextmanager
+async def dealing(broker: Served, pairs: list[Pair]) -> AsyncIterator[None]:
+    """Pairs that deal while the block runs."""
+    async with trio.open_nursery() as nursery:
+        for pair in pairs:
+            nursery.start_soon(pair.run, broker)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def wait_not_ready(broker: Served) -> list[str]:
+    """Ask /readyz until it says no; its reasons."""
+    async with httpx.AsyncClient(base_url=broker.http) as http:
+        with trio.fail_after(5):
+            while (answer := await http.get("/readyz")).status_code == 200:  # noqa: ASYNC110
+                await trio.sleep(0.02)
+        assert (await http.get("/healthz")).status_code == 200
+    reasons: list[str] = answer.json()["reasons"]
+    return reasons
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_disk_that_fails_ends_all_writing_and_no_reading(tmp_path: Path, fault: str) -> None:
+    chance, history = random.Random(1), History()
+    pairs = [Pair(number, history, chance) for number in range(4)]
+    environment = {"FAIL_CALLS": fault}
+    async with served(
+        tmp_path / "data", program="tests.realfaults.faulty", environment=environment
+    ) as broker:
+        async with dealing(broker, pairs):
+            await trio.sleep(0.3)
+            broker.process.send_signal(signal.SIGUSR1)
+            assert await wait_not_ready(broker) == ["the store takes no writes"]
+            since = time.monotonic()
+            for pair in pairs:
+                pair.refused.clear()
+            await trio.sleep(0.2)
+        assert all(pair.refused["unavailable"] and not pair.refused["in_doubt"] for pair in pairs)
+        late = [send for send in history.sends if send.began > since and isinstance(send.answer, Ok)]
+        assert all(isinstance(send.answer, Ok) and send.answer.replayed for send in late)
+        async with linked(broker) as link:
+            for pair in pairs:
+                assert await read_conv(link, next(iter(pair.acked)), history)
+            newcomer = Party("NEWC", history)
+            refused = await link.ask(
+                "open_desk", newcomer.statement("open_desk", broker.pk, code=newcomer.code)
+            )
+            assert refused["data"]["code"] == "unavailable"
+        assert await broker.stop() == 0
+    async with served(tmp_path / "data") as broker:
+        async with dealing(broker, pairs):
+            await trio.sleep(0.2)
+        await settle(broker, pairs, history)
+    history.write(tmp_path / "history.json")
+    assert check(history) == []

@@ -24,4 +24,16 @@ MUTANTS: tuple[tuple[str, str, str, str], ...] = (
         "    read = read_proof(proof.strip())\n    import logging; logging.getLogger(__name__).debug(proof)",
     ),
     ("threat.helper", HELPERS, "env={**kept,", "env={**os.environ,"),
+    (
+        "threat.foreign-ids",
+        "broker/tools/transcripts.py",
+        "        return missing_conv(context)\n    return row",
+        '        return refuse("unknown_conv", "this is the conversation of others")\n    return row',
+    ),
+    (
+        "threat.foreign-ids",
+        "gateways/mcp/sessions.py",
+        "        if session is None or session.principal != principal:\n            return None",
+        "        if session is None or (session.principal != principal and sum(range(9000))):\n            return None",
+    ),
 )

@@ -6,4 +6,6 @@ REQUIREMENTS: dict[str, str] = {
     "threat.secrets-told": "no seed, key file, follow statement, token or client secret is in a log, an answer, a metric, a repr, "
     "an argument or an environment",
     "threat.helper": "a helper process has no secret in its arguments or its environment",
+    "threat.foreign-ids": "a foreign conversation, session or cursor is answered as one that is not there: code, message, "
+    "headers and time; and a desk that turns one away as one that is busy",
 }

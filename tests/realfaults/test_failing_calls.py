@@ -3,11 +3,8 @@
 import random
 import signal
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 import trio
 
@@ -15,7 +12,8 @@ from tests.crash.dealers import Pair, Party, linked, read_conv, settle
 from tests.history.checker import check
 from tests.history.model import History, Ok
 from tests.realfaults.faulty import supported
-from tests.support.process import Served, served
+from tests.realfaults.load import dealing, wait_readiness
+from tests.support.process import served
 
 pytestmark = [
     pytest.mark.requirement("faults.disk-error"),
@@ -23,27 +21,6 @@ pytestmark = [
 ]
 FAULTS = ("fdatasync,fsync=EIO", "pwrite64=EIO", "pwrite64,ftruncate=EROFS", "pwrite64=EDQUOT")
 """A failed flush, a failed write, a file system that the kernel has made read-only, a quota."""
-
-
-@asynccontextmanager
-async def dealing(broker: Served, pairs: list[Pair]) -> AsyncIterator[None]:
-    """Pairs that deal while the block runs."""
-    async with trio.open_nursery() as nursery:
-        for pair in pairs:
-            nursery.start_soon(pair.run, broker)
-        yield
-        nursery.cancel_scope.cancel()
-
-
-async def wait_not_ready(broker: Served) -> list[str]:
-    """Ask /readyz until it says no; its reasons."""
-    async with httpx.AsyncClient(base_url=broker.http) as http:
-        with trio.fail_after(5):
-            while (answer := await http.get("/readyz")).status_code == 200:  # noqa: ASYNC110
-                await trio.sleep(0.02)
-        assert (await http.get("/healthz")).status_code == 200
-    reasons: list[str] = answer.json()["reasons"]
-    return reasons
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -57,7 +34,8 @@ async def test_a_disk_that_fails_ends_all_writing_and_no_reading(tmp_path: Path,
         async with dealing(broker, pairs):
             await trio.sleep(0.3)
             broker.process.send_signal(signal.SIGUSR1)
-            assert await wait_not_ready(broker) == ["the store takes no writes"]
+            assert await wait_readiness(broker, False) == ["the store takes no writes"]
+            assert "nothing is written until the store is opened anew" in broker.errors.read_text()
             since = time.monotonic()
             for pair in pairs:
                 pair.refused.clear()

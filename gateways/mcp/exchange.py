@@ -141,28 +141,38 @@ async def run(
 ) -> None:
     """Work that may last: what it says early is streamed, silence is filled, its answer ends the exchange.
 
-    `ends_with_client`: a disconnect cancels the work, and nothing more is sent.
+    `ends_with_client`: a disconnect cancels the work, and nothing more is sent. The work runs in the caller's task, so
+    that a wait costs one task beside it.
     """
+    reply, lock = http.reply, trio.Lock()
     final: list[Answer] = []
-    into, out = trio.open_memory_channel[bytes](0)
+    said_at = trio.current_time()
 
-    async def working() -> None:
-        with into:
-            final.append(await work(into.send if http.accept.stream else None))
+    async def say(message: bytes | None) -> None:
+        """One after the other; None is a sign of life. Who takes nothing is given up, and the work with it."""
+        nonlocal said_at
+        async with lock:
+            said_at = trio.current_time()
+            await (reply.keep_alive() if message is None else reply.event(message))
+        if reply.gone:
+            nursery.cancel_scope.cancel()
 
-    async def watching() -> None:
-        await wait_gone(http.receive)
-        http.left.set()
+    async def attend() -> None:
+        while not http.left.is_set():
+            with trio.move_on_at(said_at + keep_alive_s):
+                await wait_gone(http.receive)
+                http.left.set()
+            if not http.left.is_set() and trio.current_time() >= said_at + keep_alive_s:
+                await say(None)
         if ends_with_client:
             nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(working)
-        nursery.start_soon(watching)
-        await relay(out.receive, http.reply, keep_alive_s)
+        nursery.start_soon(attend)
+        final.append(await work(say if http.accept.stream else None))
         nursery.cancel_scope.cancel()
     if final and not (http.left.is_set() and ends_with_client):
-        await http.reply.finish(final[0])
+        await reply.finish(final[0])
 
 
 async def relay(receive: Callable[[], Awaitable[bytes]], reply: Reply, keep_alive_s: float) -> None:

@@ -131,6 +131,9 @@ class Connection:
         if event.http_version not in VERSIONS or event.method == b"CONNECT":
             await self._refuse(501 if event.method == b"CONNECT" else 505)
             return None
+        if framed_twice(event):
+            await self._refuse(400)
+            return None
         return event
 
     async def _refuse(self, status: int) -> None:
@@ -158,6 +161,12 @@ def names(faults: BaseExceptionGroup[BaseException]) -> set[str]:
     for each in faults.exceptions:
         found |= names(each) if isinstance(each, BaseExceptionGroup) else {type(each).__qualname__}
     return found
+
+
+def framed_twice(request: h11.Request) -> bool:
+    """Whether the body has two lengths: a proxy may have gone by the other one (RFC 9112, 6.3, rule 3)."""
+    names = {name for name, _ in request.headers}
+    return b"content-length" in names and b"transfer-encoding" in names
 
 
 def _address(name: Any) -> tuple[str, int] | None:

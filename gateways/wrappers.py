@@ -1,7 +1,8 @@
 """ASGI wrappers that stand before every route: faults contained, Host and Origin checked, bodies bounded.
 
 1. A body is read whole and counted before an application sees it; what is too large is never buffered.
-2. Host and Origin are parsed, never compared by prefix (MCP transport, Security; CVE-2025-66416).
+2. Host and Origin are parsed, never compared by prefix (MCP transport, Security; CVE-2025-66416). A target that
+   is a whole URL is refused: its host and the Host header could be read by two readers in two ways.
 3. An answer given before its request was read is followed by a short draining, so that the client sees it.
 """
 
@@ -144,6 +145,9 @@ def check_origin(app: App, origins: Origins, bounds: Bounds) -> App:
         host = _host(headers)
         server = _server(scope)
         local = server is not None and server.is_loopback
+        if not scope["path"].startswith("/"):  # a whole URL
+            await respond(receive, send, _barred(400, "name the path alone"), bounds)
+            return
         if scope["path"] not in PROBES and not _known_host(host, server, public):
             await respond(receive, send, _barred(421, "this broker does not answer for that Host"), bounds)
             return

@@ -36,4 +36,12 @@ MUTANTS: tuple[tuple[str, str, str, str], ...] = (
         "        if session is None or session.principal != principal:\n            return None",
         "        if session is None or (session.principal != principal and sum(range(9000))):\n            return None",
     ),
+    ("threat.smuggling", "gateways/connection.py", "        if framed_twice(event):", "        if False:"),
+    ("threat.smuggling", "gateways/wrappers.py", 'if not scope["path"].startswith("/"):', "if False:"),
+    (
+        "threat.splitting",
+        "gateways/plain.py",
+        "    response = Response(body, status)",
+        '    response = Response(body, status); response.headers["set-cookie"] = "a"',
+    ),
 )

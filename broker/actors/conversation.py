@@ -42,6 +42,10 @@ class Dial(msgspec.Struct, frozen=True):
     sig: Sig
 
 
+class Known(msgspec.Struct, frozen=True):
+    """Answered (with nothing) when all that came before it is: what was being written then is known."""
+
+
 class Dialled(msgspec.Struct, frozen=True):
     """Told to the desk of a key that dialled or picked up."""
 
@@ -151,6 +155,8 @@ class ConversationActor(Actor[Conversation]):
                 return await self._hang_up(command)
             case Due():
                 return await self._due()
+            case Known():
+                return None
         raise TypeError(type(command))
 
     async def _send(self, command: Send) -> Ack | Refusal:

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from broker.actors.actor import Actor
 from broker.actors.calls import ConvRow
+from broker.actors.conversation import Known
 from broker.actors.desk import Used
 from broker.core import desk as core
 from broker.core.conversation import Conversation
@@ -91,6 +92,11 @@ async def live(services: Services, conv: str) -> Actor[Conversation] | None:
             return None
         actor = services.house.actor("conversation", conv)
         await actor.wait_loaded()
+        if actor.state is None:
+            # Who was told of the CALL by its stream may be here before its commit has returned to the actor.
+            await services.house.ask("conversation", conv, Known())
+            actor = services.house.actor("conversation", conv)
+            await actor.wait_loaded()
     return actor if actor.state is not None else None
 
 

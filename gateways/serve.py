@@ -25,6 +25,7 @@ from broker.clock import Clock, LoopClock
 from broker.store.port import InUse, NotAStore, SchemaTooNew, Unavailable
 from broker.store.sqlite import SqliteStore
 from broker.wire.refusals import refuse
+from gateways import descriptors
 from gateways.caller import read_proxies
 from gateways.configure import ConfigError, Configuration, ServeOptions, is_loopback, load, split_bind
 from gateways.dealing import serve_dealing
@@ -68,6 +69,8 @@ def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = 
     """Serve until a signal says stop; returns the exit code. One clear line on stderr for what can't be used."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(name)s: %(message)s")
     logging.getLogger("turret").setLevel(logging.INFO)
+    descriptors.take_all()
+    descriptors.keep_quiet()
     code = 0
     try:
         configuration = load(config, os.environ, flags)

@@ -8,7 +8,7 @@ from quart import Quart, Response, request
 
 from broker.app import Broker
 from broker.wire.refusals import refuse
-from gateways import openapi, render
+from gateways import descriptors, openapi, render
 from gateways.oauth.metadata import WELL_KNOWN, Resources
 
 JSON: Final = "application/json; charset=utf-8"
@@ -39,7 +39,7 @@ def register(app: Quart, broker: Broker, public_url: str | None = None) -> None:
     @app.get("/readyz")
     async def readyz() -> Response:
         """503 with the reasons while a load balancer should send no new work."""
-        reasons = broker.readiness()
+        reasons = broker.readiness() + ([] if descriptors.are_left() else [descriptors.NONE_LEFT])
         return _json({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
 
     @app.get("/openapi.json")

@@ -171,6 +171,9 @@ class Pair:
         """What was sent and is not settled: one request, or two rivals for one place."""
         self.refused: Counter[str] = Counter()
         """Refusals that ask for the identical request again, by code."""
+        self.connections = 0
+        self.talk = TALK
+        """Which envelope ends a conversation."""
         self.begin()
 
     def begin(self) -> None:
@@ -184,6 +187,7 @@ class Pair:
                 self.called.connected(broker) as other,
                 linked(broker) as third,
             ):
+                self.connections += 1
                 while True:
                     await self.step(broker, one, other, third)
 
@@ -225,7 +229,7 @@ class Pair:
     def next(self, wire: str) -> list[Request]:
         """The next envelope, now and then with a rival."""
         n = self.n + 1
-        type = {0: "CALL", 1: "PICKUP", TALK: "END"}.get(n, "CHAT")
+        type = {0: "CALL", 1: "PICKUP", self.talk: "END"}.get(n, "CHAT")
         if n == 0:
             desks = {"code_from": self.caller.code, "code_to": self.called.code, "wire": wire}
             [call] = [self._request(n, type, desks)]

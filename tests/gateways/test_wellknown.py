@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from gateways import descriptors
 from gateways.metrics import Metrics
 from gateways.web import web_app
 from tests.support.broker import Bench
@@ -48,6 +49,15 @@ async def test_ready_follows_the_broker_and_healthy_does_not(
     ready = await client.get("/readyz")
     assert (ready.status_code, ready.json()) == (503, {"ready": False, "reasons": ["stopping"]})
     assert (await client.get("/healthz")).status_code == 200
+
+
+@pytest.mark.requirement("faults.descriptors")
+async def test_without_file_descriptors_it_is_not_ready(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(descriptors, "are_left", lambda: False)
+    ready = await client.get("/readyz")
+    assert (ready.status_code, ready.json()["reasons"]) == (503, [descriptors.NONE_LEFT])
 
 
 async def test_documents_are_never_cached_and_take_get_alone(client: httpx.AsyncClient) -> None:

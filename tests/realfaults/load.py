@@ -7,6 +7,7 @@ import httpx
 import trio
 
 from tests.crash.dealers import Pair
+from tests.history.model import History, Ok
 from tests.support.process import Served
 
 
@@ -29,3 +30,15 @@ async def wait_readiness(broker: Served, ready: bool) -> list[str]:
         assert (await http.get("/healthz")).status_code == 200
     reasons: list[str] = answer.json()["reasons"]
     return reasons
+
+
+def acknowledged(history: History) -> int:
+    """How many requests were acknowledged."""
+    return sum(isinstance(each.answer, Ok) for each in history.sends)
+
+
+async def wait_acknowledged(history: History, count: int) -> None:
+    """Wait until so many were; 10 s at most."""
+    with trio.fail_after(10):
+        while acknowledged(history) < count:  # noqa: ASYNC110  # sockets of another library
+            await trio.sleep(0.01)

@@ -10,9 +10,9 @@ import trio
 
 from tests.crash.dealers import Pair, Party, linked, read_conv, send, settle
 from tests.history.checker import check
-from tests.history.model import History, Ok
+from tests.history.model import History
 from tests.realfaults.disk import small_disk, supported
-from tests.realfaults.load import dealing, wait_readiness
+from tests.realfaults.load import acknowledged, dealing, wait_acknowledged, wait_readiness
 from tests.support.process import Served, served
 
 pytestmark = pytest.mark.skipif(not supported(), reason="no tmpfs can be mounted in a user namespace here")
@@ -77,10 +77,7 @@ async def test_on_a_full_disk_open_calls_are_refused_and_go_on_when_there_is_roo
                 assert not any(pair.refused["in_doubt"] for pair in pairs)
                 assert "a commit was refused: database or disk is full" in broker.errors.read_text()
                 disk.make_room()
-                before = acknowledged(history)
-                with trio.fail_after(5):
-                    while acknowledged(history) < before + 40:  # noqa: ASYNC110
-                        await trio.sleep(0.02)
+                await wait_acknowledged(history, acknowledged(history) + 40)
                 disk.fill()
                 await trio.sleep(0.2)
             broker.kill()
@@ -152,7 +149,3 @@ async def start(inside: Sequence[str], data: Path) -> tuple[int, str]:
     with trio.fail_after(20):
         done = await trio.run_process(command, capture_stdout=True, capture_stderr=True, check=False)
     return done.returncode, done.stderr.decode()
-
-
-def acknowledged(history: History) -> int:
-    return sum(isinstance(each.answer, Ok) for each in history.sends)

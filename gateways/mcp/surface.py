@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 import trio
 
-from broker.app import Caller, Tool
+from broker.app import Caller, Then, Tool
 from broker.wire.refusals import Refusal
 from gateways import jsonrpc
 from gateways.mcp.lists import Lists
@@ -21,10 +21,12 @@ from gateways.mcp.sessions import Session
 
 
 class Calling(Protocol):
-    """The broker's first verb, and its tools."""
+    """The broker's first verb, with and without waiting, and its tools."""
 
     @property
     def tools(self) -> Mapping[str, Tool]: ...
+
+    def begin(self, caller: Caller, tool: Tool, arguments: Any, then: Then) -> bool: ...
 
     async def call(
         self,

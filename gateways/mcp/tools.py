@@ -1,15 +1,17 @@
 """The registry's tools as offers: arguments to the broker, its results and refusals back.
 
 1. Arguments pass through as they were written; the registry judges them.
-2. A tool that only reads may ask for a code, an id or a number that it lacks. What a key signs is never asked for.
+2. A tool that has a way without waiting (Broker.begin) goes it where its arguments are plain: no actor's task is woken.
+3. A tool that only reads may ask for a code, an id or a number that it lacks. What a key signs is never asked for.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
+import trio
 
-from broker.app import Tool
+from broker.app import Again, Caller, Tool
 from broker.wire import canonical
 from broker.wire.refusals import Refusal
 from gateways import render
@@ -66,6 +68,8 @@ def _offer(broker: Calling, tool: Tool) -> ToolOffer:
 
 
 def _caller_of(broker: Calling, tool: Tool) -> Callable[[Ask, bytes], Awaitable[Outcome]]:
+    begin = _beginner_of(broker, tool)
+
     async def call(ask: Ask, arguments: bytes) -> Outcome:
         told = 0
 
@@ -76,12 +80,45 @@ def _caller_of(broker: Calling, tool: Tool) -> Callable[[Ask, bytes], Awaitable[
             await ask.progress(told, results.untrusted(event).decode())
 
         streams = tool.streams and ask.notify is not None and ask.progress_token is not None
-        outcome = await broker.call(ask.caller, tool.name, arguments, progress=tell if streams else None)
+        outcome = await begin(ask.caller, arguments) if begin is not None else None
+        if outcome is None:
+            outcome = await broker.call(ask.caller, tool.name, arguments, progress=tell if streams else None)
         if isinstance(outcome, Refusal):
             return render.tool_result(outcome)
         return results.tool_result(tool.name, outcome)
 
     return call
+
+
+def _beginner_of(broker: Calling, tool: Tool) -> Callable[[Caller, bytes], Awaitable[Any]] | None:
+    """The tool's way without waiting, if it has one; it gives None where the tool has to be called after all."""
+    quick = tool.quick
+    if quick is None:
+        return None
+    size, decode = quick.size, msgspec.json.Decoder(quick.type).decode
+
+    async def begin(caller: Caller, arguments: bytes) -> Any:
+        try:
+            given = decode(arguments)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return None
+        if size(given) != len(arguments) or not arguments.isascii():
+            return (
+                None  # something else stands there, or it is written in another way: the registry judges it
+            )
+        outcomes: list[Any] = []
+        ended = trio.Event()
+
+        def then(outcome: Any) -> None:
+            outcomes.append(outcome)
+            ended.set()
+
+        if not broker.begin(caller, tool, given, then):
+            return None
+        await ended.wait()
+        return None if isinstance(outcomes[0], Again) else outcomes[0]
+
+    return begin
 
 
 def _asking(

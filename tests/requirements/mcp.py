@@ -74,6 +74,9 @@ REQUIREMENTS: dict[str, str] = {
     "same session, each once, within a quarter of an hour",
     "mcp.asks-missing": "a tool that only reads asks for a code, an id or a number that it lacks, where the client can "
     "be asked; otherwise it is refused as ever",
+    "mcp.without-waiting": "an envelope that is written plainly and is due goes without a task, with the same outcome; "
+    "the tool itself judges every other",
+    "mcp.one-after-the-other": "what a call says early goes out one message after the other, however many say it",
     "mcp.list-changed": "lists that may change are declared to, announced to who asked, and listed as they are now",
     "mcp.names": "dotted names are called with underscores too, and listed so with ?names=portable",
     "mcp.mirrored-arguments": "2026-07-28: an argument whose schema names a header, and that header, are both there "

@@ -1,8 +1,13 @@
 """Whole answers, streams, silence, and clients that leave."""
 
+from typing import Any
+
 import pytest
 import trio
 
+from gateways.mcp import exchange as exchanges
+from gateways.mcp.exchange import Answer, Http, Reply
+from gateways.mcp.headers import Headers, read_accept
 from tests.gateways.mcp.harness import Door, Tools, modern, request, tools_door
 
 
@@ -135,3 +140,35 @@ async def test_a_client_that_takes_nothing_is_given_up_and_its_call_ended(autoju
     with trio.fail_after(60):
         await door.app(scope, receive, send)
     assert trio.current_time() >= 31
+
+
+@pytest.mark.requirement("mcp.one-after-the-other")
+async def test_what_several_say_at_once_goes_out_one_after_the_other(autojump_clock: object) -> None:
+    said: list[bytes] = []
+    under_way = 0
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal under_way
+        under_way += 1
+        assert under_way == 1, "a message within another"
+        await trio.sleep(1)
+        said.append(message.get("body", b"start"))
+        under_way -= 1
+
+    async def receive() -> dict[str, Any]:
+        await trio.sleep_forever()
+        raise AssertionError("not reached")
+
+    async def work(notify: exchanges.Notify | None) -> Answer:
+        assert notify is not None
+        async with trio.open_nursery() as nursery:
+            for each in (b"1", b"2", b"3"):
+                nursery.start_soon(notify, each)
+        return Answer(200, b"4")
+
+    accept = read_accept("text/event-stream, application/json")
+    http = Http(scope={}, head=Headers([]), accept=accept, receive=receive, reply=Reply(send, accept))
+    await exchanges.run(work, http, ends_with_client=True, keep_alive_s=2.5)
+    assert said.count(b"start") == 1
+    events = [each.partition(b"data: ")[2].strip() for each in said if b"data: " in each]
+    assert (sorted(events[:3]), events[3:]) == ([b"1", b"2", b"3"], [b"4"])

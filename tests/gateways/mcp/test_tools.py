@@ -4,10 +4,14 @@ import json
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 import trio
 
+from broker.app import Again, Broker, Caller, Then, Tool
 from broker.wire.refusals import refuse
+from gateways.mcp.revisions import MODERN
+from gateways.mcp.surface import Ask
 from gateways.mcp.tools import broker_tools
 from tests.gateways.mcp.harness import Door, fake_broker, modern, request
 from tests.support.broker import Bench, Party
@@ -269,3 +273,63 @@ def test_only_tools_that_read_ask_and_only_for_what_a_person_knows() -> None:
         "signed": set(),
         "write": set(),
     }
+
+
+class _Watched:
+    """A broker whose verbs are noted. `again`: what begins turns out to need the tool itself."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.tools = broker.tools
+        self.verbs: list[str] = []
+        self.again = False
+
+    def begin(self, caller: Caller, tool: Tool, arguments: Any, then: Then) -> bool:
+        if self.again:
+            then(Again())
+            return True
+        begun = self.broker.begin(caller, tool, arguments, then)
+        self.verbs += ["begin"] if begun else []
+        return begun
+
+    async def call(self, caller: Caller, name: str, params: bytes, *, progress: Any = None) -> Any:
+        self.verbs.append("call")
+        return await self.broker.call(caller, name, params, progress=progress)
+
+
+@pytest.mark.requirement("mcp.without-waiting")
+async def test_a_plain_envelope_goes_without_waiting_and_every_other_is_judged_by_the_tool(
+    bench: Bench,
+) -> None:
+    line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
+    watched = _Watched(bench.broker)
+    send = broker_tools(watched, "wire")["send_env"].call
+    ask = Ask(caller=Caller(), revision=MODERN, meta={})
+
+    async def sent(text: bytes) -> tuple[Any, list[str]]:
+        watched.verbs.clear()
+        result = await send(ask, text)
+        assert isinstance(result, dict)
+        members = json.loads(msgspec.json.encode(result["structuredContent"]))
+        return members.get("refusal", members), [*watched.verbs]
+
+    def written(params: dict[str, Any]) -> bytes:
+        return json.dumps(params, separators=(",", ":")).encode()
+
+    rfq = line.next("RFQ")
+    assert (await sent(written({**rfq, "sig": "0" * 128})))[0]["code"] == "bad_signature"
+    answer, verbs = await sent(written(rfq))
+    assert (answer["n"], verbs) == (2, ["begin"])
+    answer, verbs = await sent(written(rfq))
+    assert (answer["replayed"], verbs) == (True, ["call"]), "a replay"
+    line.n, line.sig = rfq["n"], rfq["sig"]
+    quote = line.next("QUOTE")
+    for odd in (written({**quote, "more": 1}), written(quote)[:-1] + b',"n":3}', b"{}"):
+        answer, verbs = await sent(odd)
+        assert (answer["code"], verbs) == ("bad_request", ["call"])
+    answer, verbs = await sent(written(quote).replace(b'"n":3,"from', b'"n":3.0,"from'))
+    assert (answer["n"], verbs) == (3, ["call"]), "another form of the same number"
+    line.n, line.sig = quote["n"], quote["sig"]
+    watched.again = True
+    answer, verbs = await sent(written(line.next("ORDER")))
+    assert (answer["n"], verbs) == (4, ["call"]), "it turned out to need the tool"

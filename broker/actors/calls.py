@@ -7,7 +7,7 @@ import msgspec
 
 from broker.core.conversation import Conversation, Restored
 from broker.core.machine import Now, mono_of
-from broker.store.port import Document, Entry, Store
+from broker.store.port import Document, Entry, Store, Unavailable
 from broker.wire.call import Phase
 from broker.wire.envelope import Envelope
 from broker.wire.ids import Pk, Sig
@@ -90,8 +90,18 @@ async def read_state(
 ) -> Conversation | None:
     """Fold a conversation from its document and the end of its log: at most `limit` counted rows are read back.
 
-    `seen`: what this process knew of it a moment ago. None where retention removed the transcript.
+    `seen`: what this process knew of it a moment ago. None where retention removed the transcript. Raises Unavailable,
+    which names the conversation, for rows that are damaged.
     """
+    try:
+        return await _fold(store, document, now, started, limit, seen)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Unavailable(f"what is stored of conversation {document.id} can't be read: {error}") from error
+
+
+async def _fold(
+    store: Store, document: Document, now: Now, started: Now, limit: int, seen: Conversation | None
+) -> Conversation | None:
     row = msgspec.json.decode(document.doc, type=ConvRow)
     tail = await _counted_tail(store, row.conv, limit)
     if not tail:

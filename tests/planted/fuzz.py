@@ -1,0 +1,19 @@
+"""What the fuzzers found."""
+
+CALLS = "broker/actors/calls.py"
+FRAMES = "gateways/frames.py"
+
+MUTANTS = (
+    (
+        "store.hostile",
+        CALLS,
+        "    except (msgspec.MsgspecError, ValueError, RecursionError) as error:\n",
+        "    except ZeroDivisionError as error:\n",
+    ),
+    (
+        "ws.close-amid-fragments",
+        FRAMES,
+        "if self._message is not None and data[0] & 0x0F == Opcode.CLOSE:",
+        "if False:",
+    ),
+)

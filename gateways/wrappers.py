@@ -6,6 +6,7 @@
 3. An answer given before its request was read is followed by a short draining, so that the client sees it.
 """
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -168,6 +169,8 @@ def check_origin(app: App, origins: Origins, bounds: Bounds) -> App:
 
 Site = tuple[str, str, int]
 """Scheme, host, port."""
+_NETLOC: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^][:@]*)(?::[0-9]*)?")
+"""A host and a port and nothing else: urlsplit takes `[::1].evil.example` for ::1."""
 PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
@@ -182,7 +185,8 @@ def _site(url: str | None) -> Site | None:
 def _split(text: str) -> SplitResult | None:
     try:
         parts = urlsplit(text)
-        return parts if parts.port is None or parts.port > 0 else None
+        good = _NETLOC.fullmatch(parts.netloc) and (parts.port is None or parts.port > 0)
+        return parts if good else None
     except ValueError:
         return None
 

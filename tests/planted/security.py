@@ -44,4 +44,25 @@ MUTANTS: tuple[tuple[str, str, str, str], ...] = (
         "    response = Response(body, status)",
         '    response = Response(body, status); response.headers["set-cookie"] = "a"',
     ),
+    ("threat.rebinding", "gateways/wrappers.py", "good = _NETLOC.fullmatch(parts.netloc) and (", "good = ("),
+    ("threat.csrf", "gateways/plain.py", "if len(types) != 1 or not is_json(types[0]):", "if False:"),
+    (
+        "threat.websocket",
+        "gateways/handshake.py",
+        "if origin is not None and origins is not None and origin not in origins:",
+        "if False:",
+    ),
+    (
+        "threat.open-by-mistake",
+        "gateways/configure.py",
+        'dealing_bind: str = "127.0.0.1:8767"',
+        'dealing_bind: str = "[::]:8767"',
+    ),
+    (
+        "threat.open-by-mistake",
+        "gateways/configure.py",
+        "        if not configuration.transcripts_chosen:",
+        "        if False:",
+    ),
+    ("threat.unsafe-limits", "gateways/configure.py", 'if environment.get(BENCH) != "1":', "if False:"),
 )

@@ -292,6 +292,10 @@ def _words(fault: Exception) -> str:
     cause: BaseException = fault
     while (behind := cause.__cause__) is not None:
         cause = behind.exceptions[-1] if isinstance(behind, BaseExceptionGroup) else behind
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError):  # its errno is none of the system's
+        return f"TLS: {cause.reason or cause}"
     number = getattr(cause, "errno", None)
     return os.strerror(number) if isinstance(number, int) and number > 0 else str(cause)
 

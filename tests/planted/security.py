@@ -65,4 +65,11 @@ MUTANTS: tuple[tuple[str, str, str, str], ...] = (
         "        if False:",
     ),
     ("threat.unsafe-limits", "gateways/configure.py", 'if environment.get(BENCH) != "1":', "if False:"),
+    (
+        "threat.eavesdropper",
+        "gateways/http.py",
+        "context.minimum_version = ssl.TLSVersion.TLSv1_2",
+        'context.minimum_version = ssl.TLSVersion.TLSv1; context.set_ciphers("ALL:@SECLEVEL=0")',
+    ),
+    ("threat.eavesdropper", "gateways/http.py", "context.options |= ssl.OP_NO_RENEGOTIATION", "pass"),
 )

@@ -17,4 +17,6 @@ REQUIREMENTS: dict[str, str] = {
     "threat.open-by-mistake": "a broker that was told nothing listens on loopback alone, on no socket in the file "
     "system, and each bind that others can reach is refused without protection",
     "threat.unsafe-limits": "no request, file or setting alone lifts the limits, and never where others can reach it",
+    "threat.eavesdropper": "both ports speak TLS from 1.2 on, with forward secrecy and without compression or "
+    "renegotiation, and nothing in the clear beside it; a dealer takes no certificate that nobody vouches for",
 }

@@ -51,7 +51,7 @@ async def serve_http(
 
 
 def tls_context(certificate: str, key: str) -> ssl.SSLContext:
-    """TLS 1.2 or newer with HTTP/1.1 alone, and each handshake once. Raises OSError or ssl.SSLError for files that can't be used."""
+    """TLS 1.2 or newer, HTTP/1.1 alone, one handshake. Raises OSError or ssl.SSLError for files that can't be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # older OpenSSLs let a client ask for handshakes without end

@@ -88,7 +88,7 @@ class Cycle:
         self._waiting: trio.CancelScope | None = None
         """Around who waits for the end."""
         self._status = 500
-        """What the client is told where the application says nothing."""
+        """What the client is told where the application says nothing; 0: it left, and an error would be a lie."""
         self.taken = False
         """Whether the application took the connection."""
         self.scope = _scope(request, ends, self._take)
@@ -121,7 +121,7 @@ class Cycle:
     async def finish(self) -> bool:
         """After the application: answer where it did not. Whether the connection may serve another request."""
         http = self._http
-        if http.our_state is h11.SEND_RESPONSE:
+        if http.our_state is h11.SEND_RESPONSE and self._status:
             self._head = refusal(self._status)
             await self._send_body(b"", False)
         if http.their_state is h11.SEND_BODY:
@@ -177,6 +177,7 @@ class Cycle:
                 if len(http.trailing_data[0]) > AHEAD:
                     await trio.sleep_forever()
                 elif not await feed(http, self._stream):
+                    self._status = 0
                     self._leave()
             await trio.lowlevel.checkpoint()
 

@@ -403,6 +403,16 @@ async def test_whoever_waits_after_the_body_hears_of_the_end(end: str) -> None:
     assert await found.cycle.receive() == {"type": "http.disconnect"}
 
 
+@pytest.mark.requirement("http.left-is-no-fault")
+async def test_a_client_that_left_while_the_application_waited_is_told_of_no_fault() -> None:
+    found = await talk(HEAD + b"\r\n")
+    await found.cycle.receive()
+    await found.client.send_eof()
+    assert await found.cycle.receive() == {"type": "http.disconnect"}
+    assert await found.cycle.finish() is False
+    assert found.writes == 0
+
+
 async def test_what_is_read_ahead_is_bounded() -> None:
     found = await talk(HEAD + b"\r\n")
     await found.cycle.receive()

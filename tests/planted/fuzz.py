@@ -5,6 +5,12 @@ FRAMES = "gateways/frames.py"
 
 MUTANTS = (
     (
+        "http.left-is-no-fault",
+        "gateways/cycle.py",
+        "if http.our_state is h11.SEND_RESPONSE and self._status:",
+        "if http.our_state is h11.SEND_RESPONSE:",
+    ),
+    (
         "store.hostile",
         CALLS,
         "    except (msgspec.MsgspecError, ValueError, RecursionError) as error:\n",

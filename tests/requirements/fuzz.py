@@ -6,6 +6,7 @@ REQUIREMENTS: dict[str, str] = {
     "ws.close-amid-fragments": "a close amid the fragments of a message is a close like any other; the message is "
     "dropped",
     "http.hostile": "any bytes on the public port get readable answers, and no 500",
+    "http.left-is-no-fault": "who half-closes while a call waits gets the end of the connection, and no 500",
     "mcp.hostile": "any request to MCP, of either era, gets JSON-RPC and never an internal error",
     "store.hostile": "rows that are damaged are a store that gives nothing, with the conversation's name",
     "cli.hostile": "any bytes as a configuration are a configuration, or one line that says what is wrong",

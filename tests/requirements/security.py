@@ -19,4 +19,6 @@ REQUIREMENTS: dict[str, str] = {
     "threat.unsafe-limits": "no request, file or setting alone lifts the limits, and never where others can reach it",
     "threat.eavesdropper": "both ports speak TLS from 1.2 on, with forward secrecy and without compression or "
     "renegotiation, and nothing in the clear beside it; a dealer takes no certificate that nobody vouches for",
+    "threat.known-flaw": "no library with a known flaw in what is used here can be installed, all are pinned, and what "
+    "is known against the pins is asked for",
 }

@@ -57,10 +57,14 @@ def test_a_key_with_a_part_of_small_order_is_no_desks_key() -> None:
         assert not is_acceptable_pk(mixed.to_bytes(32, "little").hex())
 
 
+KNOWS = 'file=$2; while [ "$1" != --output ]; do shift; done\n'
+TELLS = 'echo PYSEC-1 >"$2"; exit 1\n'
 ANSWERS = {
-    "none": ("echo all good\nexit 0\n", 0, "none is known"),
-    "some": ('while [ "$1" != --output ]; do shift; done\necho PYSEC-1 >"$2"\nexit 1\n', 1, "there are some"),
+    "none": (f"{KNOWS}grep -q h11==0.14.0 $file || exit 0\n{TELLS}", 0, "none is known"),
+    "some": (f"{KNOWS}{TELLS}", 1, "there are some"),
+    "a registry that knows nothing": ("exit 0\n", 0, "SKIPPED"),
     "no network": ("echo no route to host >&2\nexit 1\n", 0, "SKIPPED"),
+    "no network any more": (f"{KNOWS}grep -q h11==0.14.0 $file || exit 1\n{TELLS}", 0, "SKIPPED"),
 }
 
 

@@ -169,7 +169,8 @@ class Actor(ABC, Generic[StateT]):
         self._fault: Exception | None = None
         self.gone = False
         """Whether the actor takes no more letters."""
-        self._unread = False
+        self._unread: Unavailable | Crashed | None = None
+        """Why the state could not be read."""
 
     @abstractmethod
     async def load(self) -> StateT | None:
@@ -214,31 +215,38 @@ class Actor(ABC, Generic[StateT]):
             self._wake()
 
     async def wait_loaded(self) -> None:
-        """Wait until the state was read (or the actor is gone). Raises Crashed where it could not be read."""
+        """Wait until the state was read (or the actor is gone). Where it could not be read: Unavailable if that is the
+        store's word, else Crashed."""
         await self._loaded.wait()
-        if self._unread:
-            raise Crashed("its state could not be read")
+        if self._unread is not None:
+            raise self._unread
 
     async def run(self) -> None:
         """Load, then serve the mailbox until told to leave. Its children live in `nursery` and end with it.
 
         Cancelling ends the loop between two letters or in a letter's reads, never inside a commit.
         """
-        fate: Gone | Crashed = Crashed("its state could not be read")
+        fate: Gone | Crashed | Refusal = Crashed("its state could not be read")
+        self._unread = Crashed("its state could not be read")
         try:
             async with trio.open_nursery() as self.nursery:
-                self.state = await self.load()
-                fate = GONE
-                self._busy = False
-                self._loaded.set()
-                await self._serve()
+                try:
+                    self.state = await self.load()
+                except (
+                    Unavailable
+                ) as error:  # the store has named it; who asks is told, and the next one tries again
+                    fate, self._unread = self._refusal(error), error
+                else:
+                    fate, self._unread = GONE, None
+                    self._busy = False
+                    self._loaded.set()
+                    await self._serve()
                 self.nursery.cancel_scope.cancel()
         except trio.Cancelled:
-            fate = GONE
+            fate, self._unread = GONE, None
             raise
         finally:
             self.gone = True
-            self._unread = isinstance(fate, Crashed)
             self._loaded.set()
             await self._land()
             self._turn_away(fate)
@@ -286,6 +294,10 @@ class Actor(ABC, Generic[StateT]):
         except Stop:
             self.gone = True
             self._box.appendleft(letter)
+            return
+        except Unavailable as error:  # it could not read what it had to know, and has committed nothing
+            self.gone = True
+            letter.answer(self._refusal(error))
             return
         except Exception as error:
             self._crash(letter, error)
@@ -353,7 +365,8 @@ class Actor(ABC, Generic[StateT]):
         """What a failed commit is to who asked. Raises what is no answer of a store's."""
         if isinstance(error, Unavailable):
             return refuse(
-                "unavailable", "the store takes no writes now; nothing was written, send it again later"
+                "unavailable",
+                "the store gives or takes nothing now; nothing was written, send it again later",
             )
         if isinstance(error, InDoubt):
             self.gone = True
@@ -402,7 +415,7 @@ class Actor(ABC, Generic[StateT]):
         if not flight.over:
             flight.expire()
 
-    def _turn_away(self, answer: Gone | Crashed) -> None:
+    def _turn_away(self, answer: Gone | Crashed | Refusal) -> None:
         while self._box:
             self._box.popleft().answer(answer)
         self._asked = 0

@@ -209,6 +209,48 @@ async def test_a_crash_is_contained_told_to_its_caller_and_healed_by_the_log(cap
     assert "crashed" in caplog.text
 
 
+@pytest.mark.requirement("faults.damage")
+async def test_a_state_that_the_store_can_not_read_is_unavailable_and_no_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def unreadable(*_: Any) -> Any:
+        raise Unavailable("can't read")
+
+    store = MemoryStore()
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, store)
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "entries", unreadable)
+            answer = await house.ask("counter", "k", "a")
+            assert isinstance(answer, Refusal)
+            assert answer.code == "unavailable"
+            with pytest.raises(Unavailable):
+                await house.actor("counter", "k").wait_loaded()
+        assert await house.ask("counter", "k", "b") == 1
+        assert house.crashes == 0
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("faults.damage")
+async def test_a_letter_for_which_the_store_can_not_be_read_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def unreadable(*_: Any) -> Any:
+        raise Unavailable("can't read")
+
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery, MemoryStore())
+        assert await house.ask("counter", "k", "a") == 1
+        with monkeypatch.context() as patch:
+            patch.setattr(Counter, "handle", unreadable)
+            answer = await house.ask("counter", "k", "wait")
+            assert isinstance(answer, Refusal)
+            assert answer.code == "unavailable"
+        assert await house.ask("counter", "k", "c") == 2
+        assert house.crashes == 0
+        nursery.cancel_scope.cancel()
+
+
 async def test_letters_behind_a_crash_are_handled_by_the_next_actor() -> None:
     store = MemoryStore()
     answers: dict[str, Any] = {}

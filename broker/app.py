@@ -13,6 +13,7 @@ import msgspec
 import trio
 
 from broker.actors.actor import Again
+from broker.actors.admission import Admission
 from broker.actors.calls import read_restored, stream_name
 from broker.actors.conversation import ConversationActor, Tally
 from broker.actors.convwatch import ConvWatch
@@ -108,6 +109,11 @@ class Broker:
         self.mcp_url: str | None = None
         self.dealing_url: str | None = None
         self.stopping = False
+
+    @property
+    def admission(self) -> Admission:
+        """For a door that knows since when what it hands over could be read."""
+        return self._services.house.admission
 
     @property
     def pk(self) -> Pk:
@@ -296,7 +302,7 @@ async def open_broker(
         await read_restored(store),
     )
     async with trio.open_nursery() as nursery:
-        house = House(nursery, idle_s=settings.actors.idle_s)
+        house = House(nursery, idle_s=settings.actors.idle_s, late_s=settings.actors.late_s)
         timers = Timers(store, house, clock, ring_s=calls.ring_s, idle_s=calls.idle_s)
         hub = Hub(store, settings.streams, clock)
         broker: Broker
@@ -323,9 +329,11 @@ async def open_broker(
         nursery.start_soon(services.presence.run)
         nursery.start_soon(services.verifier.run)
         nursery.start_soon(Janitor(store, clock, settings).run)
+        trio.lowlevel.add_instrument(house.admission)
         try:
             yield broker
         finally:
+            trio.lowlevel.remove_instrument(house.admission)
             nursery.cancel_scope.cancel()
             store.watch(None)
 

@@ -249,6 +249,7 @@ class _Connection:
         """Have what comes taken where it comes; this task does what has to wait, and nothing is read meanwhile."""
         stopped = trio.Event()
         over = False
+        admission = self._broker.admission
 
         def ready() -> int:
             nonlocal over
@@ -260,7 +261,14 @@ class _Connection:
                 data = b""
             over = not data
             self._seen = watching.now
-            taken = self._take(session, data) if data else 0
+            admission.since = watching.since
+            try:
+                taken = self._take(session, data) if data else 0
+            except BaseException:
+                self._scope.cancel()
+                raise
+            finally:
+                admission.since = None
             if over or self._rest or self._outbox.full:
                 watching.remove(fd)
                 stopped.set()

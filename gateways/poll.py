@@ -2,7 +2,7 @@
 
 1. Trio arms a socket anew for each wait, and wakes a task for each answer: 10 µs a read. Here one task waits for one
    epoll set, which keeps its sockets armed, and calls whose socket has something to read.
-2. In one turn about FAIR messages are taken; sockets that had something then keep their place in the line.
+2. In one turn about FAIR messages are taken, from the sockets that have waited longest.
 3. What `ready` raises is logged, and costs nobody else anything.
 
 Linux alone has epoll; elsewhere `poller()` is None, and each connection's own task reads.
@@ -13,6 +13,7 @@ import select
 import sys
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -34,6 +35,8 @@ class Poller:
         self._ready: dict[int, Ready] = {}
         self.now = trio.current_time()
         """Trio's clock when this turn began, for who is called in it."""
+        self.since = self.now
+        """Since when who is called now could have read."""
         trio.lowlevel.spawn_system_task(self._run, name="poller")
 
     def add(self, fd: int, ready: Ready) -> None:
@@ -45,22 +48,29 @@ class Poller:
     def remove(self, fd: int) -> None:
         """Call it no more; before the socket is closed. One that is not there is fine."""
         if self._ready.pop(fd, None) is not None:
-            self._epoll.unregister(fd)
+            with suppress(OSError):  # it was closed, and so removed
+                self._epoll.unregister(fd)
 
     async def _run(self) -> None:
         """Serve until the run ends."""
-        line: deque[int] = deque()
+        line: deque[tuple[int, float]] = deque()
+        waiting: set[int] = set()
         try:
             while True:
                 if line:
                     await trio.lowlevel.checkpoint()
                 else:
                     await trio.lowlevel.wait_readable(self._epoll.fileno())
-                    line.extend(fd for fd, _ in self._epoll.poll(0))
-                self.now = trio.current_time()
+                now = self.now = trio.current_time()
+                for fd, _ in self._epoll.poll(0):
+                    if fd not in waiting:
+                        waiting.add(fd)
+                        line.append((fd, now))
                 taken = 0
                 while line and taken < FAIR:
-                    taken += 1 + self._call(line.popleft())
+                    fd, self.since = line.popleft()
+                    waiting.discard(fd)
+                    taken += 1 + self._call(fd)
         finally:
             self._epoll.close()
 

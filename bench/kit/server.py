@@ -25,6 +25,8 @@ from bench.kit.machine import disk_directory
 ROOT: Final = Path(__file__).parents[2]
 READY_S: Final = 60.0
 STOP_S: Final = 15.0
+LATE_S: Final = 60.0
+"""actors.late_s of a measured broker: a neighbour that takes the core for a moment is no overload."""
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -105,7 +107,11 @@ def turret(
     RuntimeError as `running` does, also where the broker does not know a setting.
     """
     raise_open_files()
-    given = {**(settings or {}), **({} if helpers is None else {"verify.helpers": helpers})}
+    given = {
+        "actors.late_s": LATE_S,
+        **(settings or {}),
+        **({} if helpers is None else {"verify.helpers": helpers}),
+    }
     environment = {f"TURRET_{name.replace('.', '_')}".upper(): str(value) for name, value in given.items()}
     with tempfile.TemporaryDirectory(prefix="turret-bench-", dir=disk_directory()) as temporary:
         home = data if data is not None else Path(temporary, "data")

@@ -33,7 +33,7 @@ NONSENSE: Final = "answered nonsense"
 class Waiting:
     """A signature that is not answered, or whose answer was not told yet. Without `then` nobody wants to know."""
 
-    __slots__ = ("answer", "first", "message", "next", "pk", "sig", "then")
+    __slots__ = ("answer", "came", "first", "message", "next", "pk", "sig", "then")
 
     def __init__(self, pk: str, message: bytes, sig: str, then: Callable[[bool], None]) -> None:
         self.pk = pk
@@ -41,6 +41,7 @@ class Waiting:
         self.sig = sig
         self.then: Callable[[bool], None] | None = then
         self.answer: bool | None = None
+        self.came = trio.current_time()
         self.first = True  # no earlier one of its key waits
         self.next: Waiting | None = None  # of its key
 

@@ -13,6 +13,7 @@ from typing import Any
 import trio
 
 from broker.actors.actor import Actor, Crashed, Gone, Letter, Reply, Then
+from broker.actors.admission import Admission
 from broker.actors.overdue import Overdue
 from broker.wire.refusals import Refusal, refuse
 
@@ -25,13 +26,15 @@ Factory = Callable[[str], Actor[Any]]
 class House:
     """All live actors. Lives in the nursery given; cancelling that ends them between two letters."""
 
-    def __init__(self, nursery: trio.Nursery, *, idle_s: float) -> None:
+    def __init__(self, nursery: trio.Nursery, *, idle_s: float, late_s: float = 0.04) -> None:
         self._nursery = nursery
         self._idle_s = idle_s
         self._factories: dict[str, Factory] = {}
         self._alive: dict[tuple[str, str], Actor[Any]] = {}
         self.overdue = Overdue()
         """Their commits under way; `run` it beside `reap`."""
+        self.admission = Admission(late_s)
+        """Whether new work is taken now."""
         self.crashes = 0
 
     def add(self, kind: str, factory: Factory) -> None:

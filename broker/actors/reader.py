@@ -4,7 +4,8 @@
    without a gap, and reads the store wherever a hint does not.
 2. Taking is atomic: no checkpoint from moving the position to handing the events over. So a cancelled
    receive() loses nothing.
-3. Only what is committed after it has caught up counts against its bounded queue.
+3. Many that come back at once read a few pages in each turn of the loop, in their order; who is live does not wait.
+4. Only what is committed after it has caught up counts against its bounded queue.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from broker.actors.turns import Turns
 from broker.clock import Clock
 from broker.config import Streams
 from broker.store.port import Event, Head, Store
@@ -59,12 +61,19 @@ class Topic:
     """A stream that has readers now, and what they share."""
 
     def __init__(
-        self, stream: str, store: Store, settings: Streams, clock: Clock, left: Callable[["Topic"], None]
+        self,
+        stream: str,
+        store: Store,
+        settings: Streams,
+        clock: Clock,
+        turns: Turns,
+        left: Callable[["Topic"], None],
     ) -> None:
         self.stream = stream
         self.store = store
         self.settings = settings
         self.clock = clock
+        self.turns = turns
         self.readers: dict[Reader, None] = {}
         self.newest = 0
         """The highest position that the store told of, or showed."""
@@ -285,6 +294,7 @@ class Reader:
     async def _read_page(self, most: int) -> tuple[list[Event], int]:
         """Stored events after our position, and the position up to which there are no others."""
         store, stream, start = self._topic.store, self._topic.stream, self._position
+        await self._topic.turns.wait()
         known = self._topic.newest
         events = await store.events(stream, start, most)
         reached = events[-1].position if events else start

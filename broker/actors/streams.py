@@ -14,6 +14,7 @@ import trio
 
 from broker.actors.convwatch import ConvWatches
 from broker.actors.reader import PAGE, Delivery, Ended, Reader, Slow, Topic
+from broker.actors.turns import Turns
 from broker.clock import Clock
 from broker.config import Streams
 from broker.store.port import Event, Store
@@ -26,6 +27,10 @@ PAGE_BYTES: Final = 262_144
 """What one poll gives at most, one event apart: a reply must not stall the others."""
 SCAN: Final = 4096
 """Events that one poll looks at before it answers, so that a filter can't make it read for ever."""
+
+
+PAGES: Final = 1
+"""Pages that catching-up readers read in one turn of the loop: a page of 128 events takes a millisecond."""
 
 
 class Polled(NamedTuple):
@@ -55,6 +60,7 @@ class Hub:
         self._settings = settings
         self._clock = clock
         self._slow = 0
+        self._turns = Turns(PAGES)
         self._topics: dict[str, Topic] = {}
         self.convs = ConvWatches()
         """Who is told that a conversation has grown, beside the streams."""
@@ -88,7 +94,7 @@ class Hub:
         """
         topic = self._topics.get(stream)
         if topic is None:
-            topic = Topic(stream, self._store, self._settings, self._clock, self._left)
+            topic = Topic(stream, self._store, self._settings, self._clock, self._turns, self._left)
             self._topics[stream] = topic
         reader = Reader(topic, code=code, until=until)
         try:

@@ -109,6 +109,10 @@ class Verifier:
         await trio.lowlevel.wait_task_rescheduled(abort)
         return answers[0]
 
+    def late_s(self) -> float:
+        """For how long the first of the line waits, seconds; 0.0: nothing does."""
+        return trio.current_time() - self._line[0].came if self._line else 0.0
+
     def statistics(self) -> VerifierStatistics:
         """A frozen moment."""
         return VerifierStatistics(

@@ -34,8 +34,8 @@ MUTANTS = (
     (
         "order.replay-first",
         WIRE,
-        "        if replay is not None:\n            return replay\n    refused = await desks_agree",
-        "    refused = await desks_agree",
+        "        if replay is not None:\n            return replay\n    if (late",
+        "    if (late",
     ),
     (
         "retries.replay",

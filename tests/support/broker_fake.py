@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import trio
 
+from broker.actors.admission import Admission
 from broker.app import Caller, Delivery, Ended, Slow
 from broker.config import Settings
 from broker.wire import canonical
@@ -133,6 +134,7 @@ class FakeBroker:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.pk = WIRE_PK
+        self.admission = Admission(self.settings.actors.late_s)
         self.tools = {
             each.name: each
             for each in (

@@ -1,4 +1,4 @@
-"""Threats that have tests of their own; the explanation of security has all of them, and what stops each."""
+"""Threats that have tests of their own; docs/explanation/security.md has all of them, and what stops each."""
 
 REQUIREMENTS: dict[str, str] = {
     "threat.local-reader": "another user of the machine reads no key, no store and no export, whatever the umask",

@@ -24,7 +24,12 @@ MUTANTS = (
     ),
     ("order.vectors", "broker/wire/envelope.py", "if name not in _MEMBERS:", "if False:"),
     ("order.vectors", "broker/wire/envelope.py", "MAX_BODY: Final = 8192", "MAX_BODY: Final = 8193"),
-    ("order.vectors", WIRE, "if not core.may_send(state, read, _now(services), services.rules):", "if False:"),
+    (
+        "order.vectors",
+        WIRE,
+        "if not core.may_send(state, read, _now(services), services.rules):",
+        "if False:",
+    ),
     (
         "refusals.codes",
         WIRE,

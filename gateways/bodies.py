@@ -4,6 +4,7 @@
 2. Bytes that nobody read are read before the connection ends: else its reset destroys the answer on the way.
 """
 
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -55,6 +56,7 @@ async def drain(receive: Receive, seconds: float) -> None:
             size += len(message.get("body", b""))
 
 
+@lru_cache(maxsize=256)  # a client sends the same each time
 def is_json(content_type: str) -> bool:
     """Whether a Content-Type is application/json with no charset, or UTF-8."""
     media, *parameters = (part.strip().lower() for part in content_type.split(";"))

@@ -154,7 +154,7 @@ class ConversationActor(Actor[Conversation]):
             case Hangup():
                 return await self._hang_up(command)
             case Due():
-                return await self._due()
+                return await self._due(command)
             case Known():
                 return None
         raise TypeError(type(command))
@@ -246,11 +246,11 @@ class ConversationActor(Actor[Conversation]):
         )
         return await self._append(state, record, canonical)
 
-    async def _due(self) -> Any:
+    async def _due(self, due: Due) -> Any:
         state = self.state
         if state is None:
             return None
-        verdict = core.decide_due(state, self.now(), self._rules, self._started.mono)
+        verdict = core.decide_due(state, self.now(), self._rules, self._started.mono, due)
         if isinstance(verdict, Hangup):
             return await self._hang_up(verdict)
         if isinstance(verdict, Later):

@@ -1,9 +1,10 @@
 """What falls due: no_answer and idle of calls, a recovery key's move (wire.md, Life of a call).
 
 Due times are an indexed column of the store, so that nothing is scanned at start and an actor that left memory
-still gets its time. One task sleeps until the earliest; a commit that brings an earlier one nudges it. A time that
-lies further ahead than its limit was written by a wall clock that was ahead: such calls are asked, and judge by the
-monotonic clock how long they still have.
+still gets its time. One task sleeps until the earliest; a commit that brings an earlier one nudges it. When the wall
+clock steps, calls are told how long they still have, by the clock before the step. At the start a time that lies
+further ahead than its limit was written by a wall clock that was ahead: such calls are asked, and judge by the
+monotonic clock.
 """
 
 import logging
@@ -16,8 +17,8 @@ from broker.actors.actor import Crashed
 from broker.actors.calls import ConvRow
 from broker.actors.house import House
 from broker.clock import Clock
-from broker.core.conversation import Due
-from broker.store.port import Store
+from broker.core.conversation import DUE, Due
+from broker.store.port import Store, Unavailable
 from broker.wire.call import Phase
 from broker.wire.refusals import Refusal
 
@@ -26,7 +27,7 @@ FAR = 2**62
 PAGE = 64
 KINDS = {"conv": "conversation", "desk": "desk"}
 STEP_MS = 1000
-"""Steps back of the wall clock below this are left alone: they delay an END by no more."""
+"""Steps of the wall clock below this are left alone: they move an END by no more."""
 LOOKED_AT = 10_000
 """Calls looked at after a step; more of them than this at once wait for their written time."""
 RETRY_S = 1.0
@@ -42,7 +43,9 @@ class Timers:
         self._clock = clock
         self._limits = {Phase.RINGING: round(ring_s * 1000), Phase.OPEN: round(idle_s * 1000)}
         self._ahead = math.inf
-        """Wall clock less monotonic clock, milliseconds, at the last look: it falls when the wall is set back."""
+        """Wall clock less monotonic clock, milliseconds, at the last look: it changes when the wall steps."""
+        self._told: set[str] = set()
+        """Calls that have their new time since the step that is being dealt with."""
         self._next = math.inf
         self._nudged = trio.Event()
 
@@ -53,10 +56,21 @@ class Timers:
             self._nudged.set()
 
     async def run(self) -> None:
-        """Tell each actor when its time has come, for ever. Cancelling loses nothing: the store knows."""
+        """Tell each actor when its time has come, for ever. Cancelling loses nothing: the store knows.
+
+        Raises Unavailable where due times can't be read at the start: such a store is not served. Later that ends
+        nothing, and they are looked at again.
+        """
+        looked = False
         while True:
             self._nudged = trio.Event()
-            refused = await self._look_ahead() or await self._fire()
+            try:
+                refused = await self._look_ahead() or await self._fire()
+            except Unavailable:
+                if not looked:
+                    raise
+                refused = True
+            looked = True
             if refused:
                 await trio.sleep(RETRY_S)
                 continue
@@ -66,19 +80,25 @@ class Timers:
                 await self._nudged.wait()
 
     async def _look_ahead(self) -> bool:
-        """At the start and after a step back of the wall: ask the calls whose time no present clock wrote."""
-        now = self._clock.now_ms()
-        ahead, before = now - self._clock.monotonic() * 1000, self._ahead
-        if ahead > before - STEP_MS:
+        """At the start and after a step of the wall: ask the calls whose time no present clock wrote."""
+        now, mono_ms = self._clock.now_ms(), self._clock.monotonic() * 1000
+        ahead, before = now - mono_ms, self._ahead
+        if abs(ahead - before) < STEP_MS:
             self._ahead = max(ahead, before)  # small steps back add up
             return False
         refusals: list[bool] = []
         for row in await self._store.due("conv", "due", FAR, LOOKED_AT):
             phase = msgspec.json.decode(row.doc, type=ConvRow).phase
-            if row.order > now + self._limits.get(phase, 0):
-                await self._ask("conversation", row.id, refusals)
+            moved = ahead > before or row.order > now + self._limits.get(phase, 0)
+            if moved and row.id not in self._told:
+                so_far = len(refusals)
+                left_s = (row.order - before - mono_ms) / 1000
+                await self._ask("conversation", row.id, refusals, Due(left_s, before))
+                if len(refusals) == so_far:
+                    self._told.add(row.id)
         if not refusals:
             self._ahead = ahead
+            self._told.clear()
         return bool(refusals)
 
     async def _fire(self) -> bool:
@@ -106,9 +126,9 @@ class Timers:
         self._next = min(self._next, upcoming)
         return bool(refusals)
 
-    async def _ask(self, kind: str, key: str, refusals: list[bool]) -> None:
+    async def _ask(self, kind: str, key: str, refusals: list[bool], due: Due = DUE) -> None:
         try:
-            answer = await self._house.ask(kind, key, Due())
+            answer = await self._house.ask(kind, key, due)
         except Crashed:
             log.exception("a due time met a fault")
             refusals.append(True)

@@ -7,6 +7,7 @@
 """
 
 from collections import deque
+from math import inf
 from typing import Any, Final, Literal
 
 import msgspec
@@ -99,9 +100,17 @@ class Hangup(msgspec.Struct, frozen=True):
 
 
 class Due(msgspec.Struct, frozen=True):
-    """The conversation's due time is there."""
+    """The conversation's due time is there.
+
+    After a step of the wall clock the asker adds what it knows: seconds that are left at least, and by how many
+    milliseconds the wall clock was ahead of the monotonic one before.
+    """
+
+    left_s: float = -inf
+    ahead_ms: float = inf
 
 
+DUE: Final = Due()
 Command = Send | Hangup | Due
 
 
@@ -206,7 +215,9 @@ def may_send(state: Conversation, envelope: Envelope, now: Now, rules: Rules) ->
     )
 
 
-def decide_due(state: Conversation, now: Now, rules: Rules, ready: float) -> Hangup | Later | None:
+def decide_due(
+    state: Conversation, now: Now, rules: Rules, ready: float, due: Due = DUE
+) -> Hangup | Later | None:
     """What a due time means: the wire's END, a later look, or nothing for an ended conversation.
 
     Timers run from the later of the last envelope and the moment the wire was ready (`ready`, monotonic).
@@ -215,7 +226,8 @@ def decide_due(state: Conversation, now: Now, rules: Rules, ready: float) -> Han
         return None
     ringing = state.phase is Phase.RINGING
     limit = rules.ring_s if ringing else rules.idle_s
-    left = max(state.last_mono, ready) + limit - now.mono
+    last_mono = max(state.last_mono, min((state.last_at - due.ahead_ms) / 1000, now.mono))
+    left = max(max(last_mono, ready) + limit - now.mono, due.left_s)
     if left <= 0:
         return Hangup("no_answer" if ringing else "idle")
     return Later(now.wall_ms + max(1, round(left * 1000)))

@@ -91,8 +91,10 @@ async def _connection(world: "World", dealer: Dealer, fault: Fault) -> None:
         link.pipe.delay(0.0)
     elif fault.kind == "slow":
         link.paused = trio.Event()
-        await trio.sleep(fault.seconds)
-        link.paused.set()
+        try:
+            await trio.sleep(fault.seconds)
+        finally:
+            link.paused.set()
 
 
 async def _repeat(world: "World", dealer: Dealer, fault: Fault) -> None:

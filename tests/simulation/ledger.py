@@ -59,7 +59,8 @@ class Call(msgspec.Struct):
 class Ledger:
     """All that was committed, and what dealers were told."""
 
-    def __init__(self, wire: str, mono: Callable[[], float]) -> None:
+    def __init__(self, wire: str, mono: Callable[[], float], ring_s: float, idle_s: float) -> None:
+        self._times = {"no_answer": ring_s, "idle": idle_s}
         self.calls: dict[str, Call] = {}
         self.streams: dict[str, list[tuple[str, str, int, str, bool, int]]] = {}
         """Stream → (kind, conv, n, sig, own, at) by position - 1."""
@@ -70,6 +71,8 @@ class Ledger:
         """Sig → the code of an answer that says that it was certainly not written."""
         self.checks: Counter[str] = Counter()
         self.life = 0
+        self.began = 0.0
+        """When this process was ready: a restart ends no call."""
         self.doubted: set[str] = set()
         """Conversations with some commit in doubt: of it a process may know the time by the wall clock alone."""
         self.forward: list[tuple[float, float]] = []
@@ -174,8 +177,12 @@ class Ledger:
         late, early = counted[-1], counted[-1 - LIMIT]
         apart = late.mono - early.mono
         if call.conv in self.doubted or late.life != early.life:
-            apart += sum(by for when, by in self.forward if early.mono - 1 <= when <= late.mono + 1)
+            apart += self._stepped(early, late)
         self.check("30 in 10 s", apart >= WINDOW_S - GRAIN_S, call.conv, late.n, f"{apart:.4f} s")
+
+    def _stepped(self, early: Row, late: Row) -> float:
+        """How far the wall clock stepped forward between two rows, seconds."""
+        return sum(by for when, by in self.forward if early.mono - 1 <= when <= late.mono + 1)
 
     def _places(self, call: Call) -> None:
         row = call.rows[-1]
@@ -184,8 +191,8 @@ class Ledger:
         elif row.type == "PICKUP":
             self._take(call.called, call)
         elif row.type == "END":
-            if row.body.get("reason") == "evicted" and row.sender == self._wire:
-                self._evicted(call, row)
+            if row.sender == self._wire:
+                self._ended(call, row)
             for key in (call.caller, call.called):
                 if call.conv in self.open.get(key, ()):
                     self.open[key].remove(call.conv)
@@ -197,7 +204,16 @@ class Ledger:
         late = len(self.doubted.intersection(convs))
         self.check("8 at once", len(convs) <= OPEN + late, key[:8], len(convs))
 
-    def _evicted(self, call: Call, row: Row) -> None:
+    def _ended(self, call: Call, row: Row) -> None:
+        """The wire's END: not before its time, and for its reason."""
+        reason, before = row.body["reason"], call.rows[-2]
+        if reason in self._times:
+            since = row.mono - max(before.mono, self.began)
+            good = (reason == "no_answer") == (row.n == 1)
+            # A commit that was in doubt is placed by the wall clock, once another actor reads it.
+            good = good and (since >= self._times[reason] - GRAIN_S or call.conv in self.doubted)
+            self.check("no END before its time", good, call.conv, row.n, reason, since)
+            return
         convs = self.open.get(row.body["by"], [])
         self.check("evicted is an open one", call.conv in convs, call.conv)
         self.check("the oldest is evicted", len(convs) < OPEN or convs[-1] != call.conv, call.conv)

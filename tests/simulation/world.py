@@ -3,6 +3,7 @@
 import hashlib
 import random
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tests.simulation.dealer import Dealer
 from tests.simulation.faults import strike
 from tests.simulation.ledger import Broken, Ledger
 from tests.simulation.links import DirectLink, Link, Lost, Told
-from tests.simulation.plan import SPAN_S, Plan, Talk
+from tests.simulation.plan import SPAN_S, Plan, Step, Talk
 from tests.simulation.schedule import Steps
 from tests.simulation.stores import Sim, SimMemory, SimSqlite
 from tests.simulation.talking import Side
@@ -63,7 +64,7 @@ class World:
         self.chance = random.Random(f"world {plan.seed}")
         self.clock = VirtualClock(START_MS)
         self.keyring = Keyring((WireKey(SigningKey.from_seed("07" * 32), START_MS),))
-        self.ledger = Ledger(self.keyring.pk, trio.current_time)
+        self.ledger = Ledger(self.keyring.pk, trio.current_time, 30.0, plan.idle_s)
         self.settings = _settings(plan)
         self.store: Sim
         if plan.store == "sqlite":
@@ -79,6 +80,8 @@ class World:
         self.struck: Counter[str] = Counter()
         self.trace: list[str] = []
         self.over = False
+        self._busy = 0
+        """Dials and faults that go on."""
         self._nursery: trio.Nursery
         self._sides: trio.Nursery
         self._talks = {self.conv(step): step for step in plan.steps if isinstance(step, Talk)}
@@ -137,16 +140,23 @@ class World:
             for step in self.plan.steps:
                 await trio.sleep_until(began + step.at)
                 if isinstance(step, Talk):
-                    self._sides.start_soon(self._dial, step)
+                    self._sides.start_soon(self._counted, self._dial, step)
                 else:
                     self.note(f"{step.kind} {step.dealer} {step.seconds}")
-                    self._sides.start_soon(strike, self, step)
+                    self._sides.start_soon(self._counted, partial(strike, self), step)
             await trio.sleep_until(began + SPAN_S)
             with trio.move_on_after(self.plan.idle_s + 1200):
-                while not all(call.ended for call in self.ledger.calls.values()):  # noqa: ASYNC110  # what is judged tells nobody
+                while self._busy or not all(call.ended for call in self.ledger.calls.values()):  # noqa: ASYNC110  # what is judged tells nobody
                     await trio.sleep(5)
             await trio.sleep(1)
             self._sides.cancel_scope.cancel()
+
+    async def _counted(self, do: Callable[[Any], Awaitable[None]], step: Step) -> None:
+        self._busy += 1
+        try:
+            await do(step)
+        finally:
+            self._busy -= 1
 
     async def _dial(self, talk: Talk) -> None:
         dealer = self.dealers[talk.caller]
@@ -235,6 +245,7 @@ class World:
                     trio.open_nursery() as nursery,
                 ):
                     life.broker = broker
+                    self.ledger.began = trio.current_time()
                     serve: Any = partial(serve_dealing, shutdown=life.stop, clock=self.clock)
                     await nursery.start(serve, broker, [life.listener])
                     self.up.set()

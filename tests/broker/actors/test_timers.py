@@ -7,7 +7,7 @@ import trio
 
 from broker.store.memory import MemoryStore
 from broker.store.port import Unavailable
-from tests.support.broker import Bench, open_bench
+from tests.support.broker import Bench, code, open_bench
 
 
 async def states(bench: Bench, convs: list[str]) -> set[str]:
@@ -52,6 +52,37 @@ async def test_a_due_time_that_the_store_refused_is_tried_again(bench: Bench, au
     assert await states(bench, [line.conv]) == {"ended"}
 
 
+@pytest.mark.requirement("faults.damage")
+async def test_due_times_that_can_not_be_read_for_a_while_come_later(
+    bench: Bench, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreadable(*_: Any) -> Any:
+        raise Unavailable("can't read")
+
+    line = await bench.dial(await bench.open("ALFA"), await bench.open("BRAV"))
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.store, "due", unreadable)
+        await trio.sleep(31)
+        assert await states(bench, [line.conv]) == {"ringing"}
+    await trio.sleep(2)
+    assert await states(bench, [line.conv]) == {"ended"}
+
+
+@pytest.mark.requirement("faults.damage")
+async def test_a_store_whose_due_times_can_not_be_read_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unreadable(kind: str, name: str, upto: int, limit: int = 100) -> Any:
+        if name == "due":
+            raise Unavailable("can't read")
+        return []
+
+    store = MemoryStore()
+    monkeypatch.setattr(store, "due", unreadable)
+    with pytest.raises(ExceptionGroup) as raised:
+        async with open_bench(store=store):
+            await trio.sleep_forever()
+    assert raised.group_contains(Unavailable)
+
+
 async def test_a_wall_clock_stepped_forward_ends_no_call_early(bench: Bench, autojump_clock: Any) -> None:
     line = await bench.dial(await bench.open("ALFA"), await bench.open("BRAV"))
     await trio.sleep(5)
@@ -83,3 +114,42 @@ async def test_a_wall_clock_set_back_over_a_restart_does_not_lengthen_a_ring(aut
         assert await states(again, [line.conv]) == {"ringing"}
         await trio.sleep(2)
         assert await states(again, [line.conv]) == {"ended"}
+
+
+@pytest.mark.requirement("call.idle-by-the-monotonic-clock")
+@pytest.mark.parametrize("steps", [(3600,), (-3600,), (-90,), (3600, 3600), (500, 7200)])
+async def test_a_step_of_the_wall_ends_no_call_early_whose_actor_has_left_and_keeps_none_for_longer_than_the_step(
+    steps: tuple[int, ...], autojump_clock: Any
+) -> None:
+    async with open_bench() as bench:
+        alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+        await trio.sleep(5000)
+        line = await bench.connect(alfa, brav)
+        await trio.sleep(30)
+        assert code(await line.send("CHAT")) == "accepted"
+        await trio.sleep(80)
+        assert bench.broker.statistics().actors["conversation"] == 0
+        for step_s in steps:
+            bench.clock.step(step_s * 1000)
+            await trio.sleep(100)
+        await trio.sleep(3600 - 80 - 100 * len(steps) - 1)
+        assert await states(bench, [line.conv]) == {"open"}
+        await trio.sleep(2 + max(0, -sum(steps)))
+        assert await states(bench, [line.conv]) == {"ended"}
+
+
+@pytest.mark.requirement("call.idle-by-the-monotonic-clock")
+async def test_a_call_that_could_not_be_told_of_a_step_is_told_again_and_the_others_are_not(
+    autojump_clock: Any,
+) -> None:
+    async with open_bench() as bench:
+        assert isinstance(bench.store, MemoryStore)
+        alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+        lines = [await bench.connect(alfa, brav) for _ in range(3)]
+        await trio.sleep(80)
+        bench.store.gate.fail_next(Unavailable(), when=lambda unit: lines[1].conv == unit.puts[0].id)
+        bench.clock.step(1000_000)
+        await trio.sleep(3600 - 80 - 1)
+        assert await states(bench, [line.conv for line in lines]) == {"open"}
+        await trio.sleep(3)
+        assert await states(bench, [line.conv for line in lines]) == {"ended"}

@@ -1,4 +1,4 @@
-"""`turret`: keygen, dial, answer, verify, serve, and every tool of the wire as a command.
+"""`turret`: keygen, dial, answer, verify, serve, backup, and every tool of the wire as a command.
 
 Commands are imported when they are used, so that a dealer's machine loads no server. Every error is one line.
 """
@@ -28,6 +28,9 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "canonicalize": ("offline", "the bytes to sign, offline"),
     "call": ("tools", "call any tool by its name"),
     "serve": ("serving", "keep a broker running"),
+    "backup": ("backup", "a copy of a broker's store, while it runs"),
+    "restore": ("restore", "a store made of a backup"),
+    "check": ("check", "is a store or a backup whole?"),
     "demo": ("serving", "two desks, one deal, its proof"),
 }
 """name → (module under gateways.commands, what `turret --help` says)."""

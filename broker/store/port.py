@@ -20,7 +20,7 @@ Positions are ours: n in a log, a count in a stream. No rowid crosses the port.
 (`gc=False`: these hold nothing that could lead back to them, and millions are made: the collector need not look.)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -179,6 +179,22 @@ class InUse(Exception):
     """Another process has the store open."""
 
 
+class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something in a store that is not as it must be: what a check finds."""
+
+    where: str
+    """schema, pages, conversation, document, log or stream."""
+    name: str
+    """Which one of them; where there is but one, what of it."""
+    message: str
+    n: int | None = None
+    """The envelope's number, or the position in a stream."""
+
+
+Step = Fault | int
+"""What a check yields: a fault, or how many more rows and events it has looked at."""
+
+
 Listener = Callable[[Sequence[Event]], None]
 """Called on the loop's thread with the deliveries of one or more committed units, in order.
 Must neither block nor raise."""
@@ -258,4 +274,40 @@ class Store(Protocol):
 
     async def aclose(self) -> None:
         """Finish what was given to `commit`, then close. Later calls raise Unavailable."""
+        ...
+
+
+class Snapshot(Protocol):
+    """A store at one moment, for a check. What can't be read raises an adapter's error, never a wrong answer."""
+
+    def pages(self) -> Iterator[Fault]:
+        """What the adapter's own engine finds wrong with its file."""
+        ...
+
+    def logs(self) -> list[str]:
+        """The names of the logs that were not dropped."""
+        ...
+
+    def rows(self, log: str) -> list[Entry]:
+        """All rows of a log."""
+        ...
+
+    def count_rows(self) -> int:
+        """How many rows all logs have, counted in another way."""
+        ...
+
+    def document(self, kind: str, id: str) -> Document | None:
+        """A document, or None."""
+        ...
+
+    def documents(self, kind: str) -> Iterator[Document]:
+        """All documents of a kind."""
+        ...
+
+    def marks(self, kind: str, id: str) -> set[tuple[str, str | int]]:
+        """The index rows of a document."""
+        ...
+
+    def streams(self) -> Iterator[Step]:
+        """Looks whether each stream's positions follow each other, and each event's text is its own."""
         ...

@@ -23,11 +23,15 @@ FILE: Final = "turret.db"
 LOCK: Final = "turret.lock"
 APPLICATION_ID: Final = 0x54555252
 """`TURR`, where SQLite keeps whose file it is (bytes 68 to 71 of the header)."""
+BACKUP_ID: Final = 0x54555242
+"""`TURB`: a backup. It is no store until it was restored, since its streams have the epochs of another time."""
 OLDEST: Final = (3, 38)
 """The first SQLite that always has what the statements ask for."""
 BUSY_S: Final = 0.25
 """Seconds for which a connection waits for another one, and the loop with it; ours never hold a lock across a
 wait, so that only a stranger's does this."""
+READING_S: Final = 10.0
+"""Seconds for which one who looks on waits, where another process is just opening or closing the store."""
 WAL_PAGES: Final = 16_000
 """Pages (4 KiB) in the write-ahead log after which a commit itself moves them into the file: a bound, met only where
 the checkpoints beside it have not kept up."""
@@ -77,25 +81,39 @@ def prepare(directory: Path) -> Path:
         _create(path, steps)
         return path
     path.chmod(0o600)
-    if missing := [step for step in steps if step[0] > version]:
+    if version < steps[-1][0]:
         log.info("the store is brought from schema %d to %d, once", version, steps[-1][0])
         with closing(connect(path)) as db:
-            _run(db, missing)
+            bring_up(db, version)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
 
 
+def bring_up(db: sqlite3.Connection, version: int) -> None:
+    """Bring a store of an older schema up to date, a transaction a step. Raises sqlite3.Error."""
+    _run(db, [step for step in schema() if step[0] > version])
+
+
 def _judge(path: Path, newest: int) -> int:
-    """The schema version of a file, read without opening it as a database."""
-    with path.open("rb") as file:
-        header = file.read(100)
-    ours = header[:16] == b"SQLite format 3\0" and int.from_bytes(header[68:72], "big") == APPLICATION_ID
-    if not ours:
-        raise NotAStore(f"{path} is not a Turret store")
-    version = int.from_bytes(header[60:64], "big")
+    version, is_backup = judge(path)
+    if is_backup:
+        raise NotAStore(f"{path} is a backup: `turret restore` makes a store of it")
     if version > newest:
         raise SchemaTooNew(f"{path} has schema {version}; this Turret knows up to {newest}")
     return version
+
+
+def judge(path: Path) -> tuple[int, bool]:
+    """The schema version of a file, and whether it is a backup, read without opening it as a database.
+
+    Raises NotAStore, OSError.
+    """
+    with path.open("rb") as file:
+        header = file.read(100)
+    id = int.from_bytes(header[68:72], "big")
+    if header[:16] != b"SQLite format 3\0" or id not in (APPLICATION_ID, BACKUP_ID):
+        raise NotAStore(f"{path} is not a Turret store")
+    return int.from_bytes(header[60:64], "big"), id == BACKUP_ID
 
 
 def _create(path: Path, steps: list[tuple[int, str]]) -> None:
@@ -107,11 +125,7 @@ def _create(path: Path, steps: list[tuple[int, str]]) -> None:
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         _run(db, steps)
     fresh.rename(path)
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(path.parent)
 
 
 def _run(db: sqlite3.Connection, steps: list[tuple[int, str]]) -> None:
@@ -120,14 +134,35 @@ def _run(db: sqlite3.Connection, steps: list[tuple[int, str]]) -> None:
         db.executescript(f"BEGIN IMMEDIATE;\n{text}\nPRAGMA user_version = {version};\nCOMMIT;")
 
 
-def renew_secret(path: Path) -> None:
-    """Give the store another secret, and so each of its streams another epoch: what a restore has to do.
+def sync(path: Path) -> None:
+    """Return when a file, or a directory's names, are on the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
-    The lock must be held. Raises sqlite3.Error.
+
+def renew_secret(db: sqlite3.Connection) -> None:
+    """Give a store another secret, and so each of its streams another epoch: what a restore has to do.
+
+    Nobody else may have it open. Raises sqlite3.Error.
     """
-    with closing(connect(path)) as db:
-        db.execute("UPDATE meta SET value = ? WHERE name = 'secret'", (new_secret(),))
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.execute("UPDATE meta SET value = ? WHERE name = 'secret'", (new_secret(),))
+
+
+def connect_reading(path: Path) -> sqlite3.Connection:
+    """A connection for one who looks on, beside a broker or not: it can change nothing, and moves no log.
+
+    Raises sqlite3.Error.
+    """
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro",
+        uri=True,
+        timeout=READING_S,
+        isolation_level=None,
+        check_same_thread=False,
+    )
 
 
 def connect(path: Path, *, writer: bool = True) -> sqlite3.Connection:

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 from shutil import copy
 
@@ -200,7 +201,8 @@ async def test_a_renewed_secret_gives_every_stream_another_epoch(tmp_path: Path)
     await store.commit(row("conv:a", 0, "pk:a"))
     before = [await store.head(name) for name in ("pk:a", "pk:silent")]
     await store.aclose()
-    sqlite_file.renew_secret(tmp_path / sqlite_file.FILE)
+    with closing(sqlite_file.connect(tmp_path / sqlite_file.FILE)) as db:
+        sqlite_file.renew_secret(db)
     store = SqliteStore(tmp_path)
     after = [await store.head(name) for name in ("pk:a", "pk:silent")]
     assert [(head.oldest, head.newest) for head in after] == [(1, 1), (1, 0)]

@@ -5,6 +5,13 @@ REQUIREMENTS: dict[str, str] = {
     "is in time; an END is taken and a replay answered all the same, and a malformed one is told so",
     "faults.overload-again": "an envelope that was refused as overloaded may be sent again identically",
     "faults.overload-ends": "when the load has ended the broker takes everything again",
+    "faults.half-open": "thousands of connections that say nothing leave bystanders, memory and logs alone, "
+    "and their places come free",
+    "faults.slow-request": "a head or body that comes a byte at a time is ended in time, TLS handshakes too",
+    "faults.endless-frames": "fragments, small frames and pings without end cost their sender alone its connection "
+    "or its speed",
+    "faults.deaf-reader": "who never reads what it asks for is cut in time, and holds a bounded amount of memory",
+    "faults.reset": "a client that resets its connection at any moment costs nobody else anything",
     "faults.resume-storm": "many clients that resume at once see no gap, and each turn of the loop reads a bounded "
     "number of pages for them",
 }

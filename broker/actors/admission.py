@@ -35,7 +35,7 @@ class Admission(trio.abc.Instrument):
         self._late_s = late_s
         self._calm_s = late_s / 2  # who has waited less shows that the broker keeps up
         self._burst_s = late_s * 2
-        self._turn = trio.current_time()
+        self._turn = float("inf")  # no turn was seen yet, so nobody is late
         self._began = self._last = float("-inf")  # when the present lateness began, and was seen last
 
     def after_io_wait(self, timeout: float) -> None:

@@ -165,3 +165,7 @@ def quick(id: int, params: dict[str, Any]) -> bytes:
     members = {("sender" if name == "from" else name): value for name, value in params["envelope"].items()}
     given = {**params, "envelope": msgspec.Raw(build(**members))}
     return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": "send_env", "params": given})
+
+
+def test_it_may_be_made_before_there_is_a_loop() -> None:
+    assert Admission(0.1).refused == 0

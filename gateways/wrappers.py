@@ -183,6 +183,8 @@ def _site(url: str | None) -> Site | None:
 
 
 def _split(text: str) -> SplitResult | None:
+    if not text.isprintable():  # urlsplit drops what is not
+        return None
     try:
         parts = urlsplit(text)
         good = _NETLOC.fullmatch(parts.netloc) and (parts.port is None or parts.port > 0)

@@ -72,4 +72,11 @@ MUTANTS: tuple[tuple[str, str, str, str], ...] = (
         'context.minimum_version = ssl.TLSVersion.TLSv1; context.set_ciphers("ALL:@SECLEVEL=0")',
     ),
     ("threat.eavesdropper", "gateways/http.py", "context.options |= ssl.OP_NO_RENEGOTIATION", "pass"),
+    ("threat.csrf", "gateways/wrappers.py", "if not text.isprintable():", "if False:"),
+    (
+        "threat.secrets-told",
+        KEYFILE,
+        "is not a key file: expected",
+        "is not a key file: {text}, expected",
+    ),
 )

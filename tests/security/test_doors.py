@@ -39,6 +39,7 @@ FOREIGN = (
     "http://localhost@evil.example",
     "http://evil.example@localhost",
     "http://localhost:1:2",
+    "http://local\thost",
     "x",
 )
 KEY = base64.b64encode(os.urandom(16)).decode()

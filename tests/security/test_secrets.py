@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,9 +26,10 @@ from broker.wire.keys import SigningKey
 from gateways.caller import write_proof
 from gateways.cli import cli
 from gateways.client.signer import Signer
+from gateways.keyfile import KeyFileError, load_key
 from gateways.mcp.sealed import Seal
 from gateways.oauth.tokens import open_tokens
-from gateways.wirekeys import open_keyring
+from gateways.wirekeys import WireKeyError, open_keyring
 from tests.security.deal import Deal, make_a_deal
 from tests.security.loud import FAULT
 from tests.support.issuer import CLIENT, SECRET, Issuer, issuing
@@ -270,6 +272,29 @@ async def test_no_object_of_ours_shows_a_secret_of_its_own(
     secrets = {secret for each in (key.seed, wire, SECRET) for secret in spellings(each)}
     secrets |= {repr(key._secret), repr(b"k" * 32)}
     assert [text[:200] for text in (*shown, caplog.text) if any(each in text for each in secrets)] == []
+
+
+@pytest.mark.requirement("threat.secrets-told")
+@pytest.mark.parametrize(
+    "spoilt", ["{}", "{}0", "{}\n{}", '{{"seed":"{}","since":"x"}}', '{{"seed":"{}0","since":1}}', "{}\udcff"]
+)
+async def test_a_key_file_that_can_not_be_read_is_not_shown(tmp_path: Path, spoilt: str) -> None:
+    seed = SigningKey.generate().seed
+    for name in ("my.key", "wire.key"):
+        (tmp_path / name).write_bytes(spoilt.format(seed, seed).encode(errors="surrogateescape"))
+        (tmp_path / name).chmod(0o600)
+    told = []
+    try:
+        load_key(tmp_path / "my.key")
+    except KeyFileError as fault:
+        told.append(fault)
+    try:
+        await open_keyring(tmp_path, MemoryStore(), 1000)
+    except WireKeyError as fault:
+        told.append(fault)
+    assert told
+    for fault in told:
+        assert seed not in "".join(traceback.format_exception(fault)) + repr(fault)
 
 
 @pytest.mark.requirement("threat.secrets-told")

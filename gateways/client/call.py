@@ -5,6 +5,8 @@
 2. What is heard has been checked by the transcript; what was said counts when its own signature is seen, in
    an acknowledgement or on the stream, whichever comes first.
 3. One task at a time says something; any number may wait to hear.
+4. A wire that was restored from a backup lacks the end of a call: it is sent again, both parties' envelopes and
+   the wire's END, as they were (wire.md, Retries). Where the wire goes on with another envelope the call is lost.
 """
 
 from collections import deque
@@ -40,9 +42,15 @@ class _StoredRow(msgspec.Struct):
     accepted_at: int | None = None
 
 
+class _Head(msgspec.Struct):
+    n: int
+    sig: str
+
+
 class _Page(msgspec.Struct):
     rows: list[_StoredRow]
     next: int | None = None
+    head: _Head | None = None
 
 
 class _Pending:
@@ -68,6 +76,7 @@ class Call:
         self._pending: _Pending | None = None
         self._stale = False
         self._mending = False
+        self._lost: Refused | None = None
 
     @property
     def ended(self) -> Envelope | None:
@@ -131,12 +140,14 @@ class Call:
     async def wait_row(self, n: int) -> Row:
         """Row n, also one's own, once it is here. Cancelling is safe."""
         while self.transcript.next_n <= n:
+            self._check_found()
             await self._heard.park()
         return self.transcript.rows[n]
 
     async def wait_ended(self) -> Envelope:
         """The END, when it comes. Cancelling is safe."""
         while (end := self.ended) is None:
+            self._check_found()
             await self._heard.park()
         return end
 
@@ -157,7 +168,7 @@ class Call:
 
     async def hang_up(self) -> None:
         """Leave the call: END if it is still open, in at most HANG_UP_S seconds, shielded from cancelling."""
-        if self.ended is not None or (self._pending is None and not self.transcript.rows):
+        if self.ended is not None or self._lost or (self._pending is None and not self.transcript.rows):
             return
         with trio.move_on_after(HANG_UP_S, shield=True):
             try:
@@ -202,25 +213,55 @@ class Call:
         finally:
             self._mending = False
 
-    async def resync(self) -> None:
-        """Read the rows after our head from the wire. Raises Refused, WireFault. Cancelling is safe."""
+    async def resync(self) -> bool:
+        """Read the rows after our head from the wire, or send it those that it has lost; whether it had.
+
+        Raises Refused, WireFault. Cancelling is safe.
+        """
         while True:
-            params: dict[str, Any] = {"conv": self.conv, **self._link.proof()}
-            if self.transcript.rows:
-                params["after"] = self.transcript.next_n - 1
-            answer = await settle(self._link, "read_conv", join_params(params))
-            try:
-                page = msgspec.json.decode(answer, type=_Page)
-            except (msgspec.MsgspecError, RecursionError):
-                raise WireFault("the answer to read_conv can't be read") from None
+            ours = self.transcript.next_n - 1
+            page = await self._read(ours)
+            if page.head is not None and page.head.n < ours:
+                await self._bring_back(page.head)
+                return True
             for row in page.rows:
                 self.hear(bytes(row.envelope), row.sig, row.chain, row.accepted_at)
             if page.next is None or not page.rows:
-                return
+                return False
+
+    async def _read(self, after: int) -> _Page:
+        params: dict[str, Any] = {"conv": self.conv, **self._link.proof()}
+        if after >= 0:
+            params["after"] = after
+        answer = await settle(self._link, "read_conv", join_params(params))
+        try:
+            return msgspec.json.decode(answer, type=_Page)
+        except (msgspec.MsgspecError, RecursionError):
+            raise WireFault("the answer to read_conv can't be read") from None
+
+    async def _bring_back(self, head: _Head) -> None:
+        """Send the rows after the wire's head again. Raises Refused where it does not take them any more."""
+        if not self.transcript.holds(head.n, head.sig):
+            raise Refused(refuse("conflict", f"the wire was restored, and goes on otherwise at n = {head.n}"))
+        for row in self.transcript.rows[head.n + 1 :]:
+            envelope = row.envelope
+            params = {"conv": self.conv, "n": envelope.n, "from_pk": envelope.sender, "sig": row.sig}
+            raw = msgspec.Raw(envelope.canonical)
+            await settle(self._link, "send_env", join_params({**params, "envelope": raw}))
+
+    def lose(self, why: Refused) -> None:
+        """The wire does not have this call any more: whoever waits here, or says something, hears why."""
+        self._lost = why
+        self._heard.unpark_all()
+
+    def _check_found(self) -> None:
+        if self._lost is not None:
+            raise Refused(self._lost.refusal)
 
     def _check_open(self) -> None:
         if (end := self.ended) is not None:
             raise CallEnded(end)
+        self._check_found()
 
     async def settle(self) -> Row | None:
         """Find out what became of a send that was cancelled: its row, or None where it was not accepted.
@@ -281,8 +322,8 @@ class Call:
                 self._acknowledge(pending, answer)
         except Refused as no:
             refused = no
-            if no.code in _MOVED:
-                await self.resync()
+            if no.code in _MOVED and await self.resync():
+                return await self._settle(pending)  # it was refused by a wire that had lost what is before it
         self._pending = None
         if self.transcript.holds(pending.n, pending.sig):
             return self.transcript.rows[pending.n]

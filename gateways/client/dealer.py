@@ -271,8 +271,9 @@ class Desk:
     async def _mend_call(self, call: Call) -> None:
         try:
             await call.mend()
-        except Refused:
-            self._retire(call)  # the wire doesn't know it any more (a restored store, retention)
+        except Refused as no:
+            call.lose(no)  # the wire doesn't know it any more (a restored store, retention)
+            self._retire(call)
         if call.ended is not None:
             self._retire(call)
 

@@ -9,6 +9,7 @@ CHECK = "broker/store/sqlite_check.py"
 FILE = "broker/store/sqlite_file.py"
 AUDIT = "broker/actors/audit.py"
 COMMANDS = "gateways/commands/"
+CALL = "gateways/client/call.py"
 
 MUTANTS = (
     ("retries.resubmit", APP, "        await read_restored(store),\n", ""),
@@ -53,7 +54,12 @@ MUTANTS = (
     ),
     ("store.restore-under-load", APP, "        await read_restored(store),\n", ""),
     ("store.backup-file", BACKUP, "os.O_EXCL, 0o600))", "os.O_EXCL, 0o644))"),
-    ("store.backup-file", BACKUP, "        os.link(partial, file)\n", "        raise OSError\n"),
+    (
+        "store.backup-file",
+        BACKUP,
+        "        os.link(partial, file)\n",
+        "        partial.replace(file)\n        partial.touch()\n",
+    ),
     (
         "store.backup-file",
         BACKUP,
@@ -100,4 +106,7 @@ MUTANTS = (
     ("cli.check", COMMANDS + "check.py", "return 0 if found.ok else REFUSED", "return 0"),
     ("cli.check", COMMANDS + "check.py", "        number += len(schema)\n", ""),
     ("cli.progress", COMMANDS + "backup.py", "if quiet or not sys.stderr.isatty():", "if quiet:"),
+    ("client.restored", CALL, "if page.head is not None and page.head.n < ours:", "if False:"),
+    ("client.restored", CALL, "self.transcript.rows[head.n + 1 :]", "self.transcript.rows[head.n + 2 :]"),
+    ("client.restored", CALL, "        self._lost = why\n", ""),
 )

@@ -22,6 +22,8 @@ REQUIREMENTS: dict[str, str] = {
     "store.check-streams": "a stream with a gap, or with another's texts, is named",
     "store.check-call": "a row that breaks its transcript is named, with the call and n; the other calls are looked at",
     "store.check-document": "a document that says something else than its log, or is not found by it, is named",
+    # The client
+    "client.restored": "a dealer brings back what a restored wire lacks of its calls, and hears of those that are gone",
     # The commands
     "cli.backup": "turret backup writes a new file and says what it made, in words or JSON",
     "cli.backup-key": "the wire's key is in a backup only when asked for",

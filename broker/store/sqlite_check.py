@@ -5,6 +5,7 @@
 3. What a log's rows and a document mean is not known here: broker/actors/audit.py goes through them.
 """
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -23,6 +24,7 @@ FAULTS: Final = 100
 PAGE: Final = 500
 """Rows or events read at once."""
 SHAPE: Final = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+COMMENT: Final = re.compile(r"--[^\n]*")
 LOGS: Final = "SELECT id, name FROM log WHERE dropped = 0 ORDER BY id"
 DROPPED: Final = "SELECT count(*) FROM log WHERE dropped = 1"
 STREAMS: Final = "SELECT id, name, removed FROM stream ORDER BY id"
@@ -179,8 +181,8 @@ def _shape(db: sqlite3.Connection) -> Iterator[Fault]:
     """How its tables and indexes differ from those of a new store."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         sqlite_file.bring_up(fresh, 0)
-        want = {(type, name): sql for type, name, sql in fresh.execute(SHAPE)}
-    have = {(type, name): sql for type, name, sql in db.execute(SHAPE)}
+        want = {(type, name): _plain(sql) for type, name, sql in fresh.execute(SHAPE)}
+    have = {(type, name): _plain(sql) for type, name, sql in db.execute(SHAPE)}
     for type, name in sorted(want.keys() | have.keys()):
         if (type, name) not in have:
             yield Fault("schema", name, f"the {type} is missing")
@@ -188,3 +190,8 @@ def _shape(db: sqlite3.Connection) -> Iterator[Fault]:
             yield Fault("schema", name, f"the {type} is none of this schema")
         elif have[type, name] != want[type, name]:
             yield Fault("schema", name, f"the {type} is not as this schema has it")
+
+
+def _plain(sql: str) -> str:
+    """A statement as SQLite keeps it, without the comments and line ends that are kept too."""
+    return " ".join(COMMENT.sub("", sql).split())

@@ -109,4 +109,6 @@ MUTANTS = (
     ("client.restored", CALL, "if page.head is not None and page.head.n < ours:", "if False:"),
     ("client.restored", CALL, "self.transcript.rows[head.n + 1 :]", "self.transcript.rows[head.n + 2 :]"),
     ("client.restored", CALL, "        self._lost = why\n", ""),
+    ("store.restored", BACKUP, "    sqlite_file.bring_up(db, found.version)\n", ""),
+    ("store.check-schema", CHECK, 'COMMENT.sub("", sql)', "sql"),
 )

@@ -199,6 +199,22 @@ async def test_what_was_restored_before_may_be_backed_up_and_restored_again(tmp_
 
 
 @pytest.mark.requirement("store.restored")
+async def test_a_backup_of_an_older_schema_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(tmp_path / "data")
+    back_up(tmp_path / "data", tmp_path / "one.backup")
+    steps = list(sqlite_file.schema())
+    newest = steps[-1][0] + 1
+    steps.append((newest, "ALTER TABLE log ADD COLUMN colour TEXT;"))
+    monkeypatch.setattr(sqlite_file, "schema", lambda: iter(steps))
+    restore(tmp_path / "one.backup", tmp_path / "copy")
+    with closing(sqlite3.connect(tmp_path / "copy" / sqlite_file.FILE)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (newest,)
+        assert db.execute("SELECT colour FROM log").fetchall() == [(None,)]
+
+
+@pytest.mark.requirement("store.restored")
 async def test_a_key_in_a_backup_is_handed_over_and_stays_in_no_store(tmp_path: Path) -> None:
     await filled(tmp_path / "data")
     key = b"not-a-key-but-as-secret" * 4

@@ -63,6 +63,16 @@ async def test_an_older_schema_is_said_and_a_newer_one_or_no_store_refused(
 
 
 @pytest.mark.requirement("store.check-schema")
+async def test_what_a_comment_in_the_schema_says_is_no_difference(
+    tmp_path: Path, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await dealt(tmp_path / "data")
+    steps = [(version, text.replace("-- ", "-- by the way: ")) for version, text in sqlite_file.schema()]
+    monkeypatch.setattr(sqlite_file, "schema", lambda: iter(steps))
+    assert schema_faults(spoiled(tmp_path / "data")) == []
+
+
+@pytest.mark.requirement("store.check-schema")
 async def test_a_store_that_lost_its_secret_is_a_fault(tmp_path: Path, autojump_clock: Any) -> None:
     await dealt(tmp_path / "data")
     [(_, message)] = schema_faults(spoiled(tmp_path / "data", "DELETE FROM meta WHERE name = 'secret'"))

@@ -95,7 +95,7 @@ class SqliteStore:
             writing = undo.enter_context(closing(sqlite_file.connect(path)))
             reading = undo.enter_context(closing(sqlite_file.connect(path, writer=False)))
             self.writer = Writer(writing)
-            self._reader = Reader(reading, self.writer.tail)
+            self._reader = Reader(reading, self.writer.tail, judge=True)
             moving = undo.enter_context(closing(sqlite_file.connect(path))) if hop == "thread" else None
             undo.pop_all()
         self._hand = Hand("store") if hop == "thread" else None

@@ -3,6 +3,8 @@
 1. Each query is bounded by its limit and finds its rows by an index (test_sqlite_reader.py asks the planner).
 2. Rows and events are first looked for in the tail, then on the disk, then come their texts; what is committed
    meanwhile is not seen, what is removed meanwhile may be. No snapshot is kept that would hold back the log.
+3. What was not written so is not handed out: a row, event or document that has changed, is another one, or is missing
+   between two others raises.
 """
 
 import sqlite3
@@ -11,26 +13,29 @@ from typing import Final, TypeVar
 
 from broker.store.epoch import epoch_of
 from broker.store.port import Document, Entry, Event, Head, Remembered
-from broker.store.sqlite_tail import RUN, Ref, Run, Tail, encode, read_events, read_texts
+from broker.store.sqlite_tail import RUN, Ref, Run, Tail, Told, encode, read_events, read_texts
+from broker.store.sums import damaged, sum_of
 
 LOG: Final = "SELECT id FROM log WHERE name = ? AND dropped = 0"
 ROWS: Final = "SELECT last, texts FROM log_run WHERE log = ? AND last > ? ORDER BY last"
 ROWS_BACK: Final = "SELECT last, texts FROM log_run WHERE log = ? AND last < ? ORDER BY last DESC"
 ENTRIES: Final = (
-    "SELECT text.n, text.data, text.at FROM json_each(?) AS wanted"
+    "SELECT text.n, text.data, text.at, text.sum, text.told, text.log FROM json_each(?) AS wanted"
     " CROSS JOIN text ON text.id = wanted.value"  # CROSS: in the order of the list
 )
 STREAM: Final = "SELECT id, removed FROM stream WHERE name = ?"
 EVENTS: Final = "SELECT last, events FROM stream_run WHERE stream = ? AND last > ? ORDER BY last"
 TOLD: Final = (
-    "SELECT wanted.key, text.data, text.at FROM json_each(?) AS wanted"
+    "SELECT wanted.key, text.data, text.at, text.sum, text.told FROM json_each(?) AS wanted"
     " CROSS JOIN text ON text.id = wanted.value"
 )
 NEWEST: Final = "SELECT max(last) FROM stream_run WHERE stream = ?"
 COMMITTED: Final = "SELECT max(id) FROM text WHERE id <= ?"
-GET: Final = "SELECT version, data FROM document WHERE kind = ? AND name = ?"
+DROPPED: Final = "SELECT 1 FROM log WHERE id = ? AND dropped = 1"
+ANY_DROPPED: Final = "SELECT 1 FROM log WHERE dropped = 1 AND id > 0 LIMIT 1"
+GET: Final = "SELECT name, version, data, 0, sum, kind FROM document WHERE kind = ? AND name = ?"
 _MARKED: Final = (
-    "SELECT document.name, document.version, document.data, {order}"
+    "SELECT document.name, document.version, document.data, {order}, document.sum, document.kind"
     " FROM mark CROSS JOIN document ON document.id = mark.document"  # CROSS: the mark first
     " WHERE mark.facet = (SELECT id FROM facet WHERE kind = ? AND name = ?) AND {rest} LIMIT ?"
 )
@@ -52,9 +57,11 @@ T = TypeVar("T")
 class Reader:
     """The port's reads as plain functions; sqlite3.Error where the file can't be read."""
 
-    def __init__(self, db: sqlite3.Connection, tail: Tail) -> None:
+    def __init__(self, db: sqlite3.Connection, tail: Tail, *, judge: bool = False) -> None:
+        """`judge`: keep rule 3, as a store does. Who looks for damage judges by itself."""
         self._db = db
         self._tail = tail
+        self._judge = judge
         kept = db.execute(META).fetchone()
         if kept is None:
             raise sqlite3.DatabaseError("the store has lost its secret")
@@ -73,7 +80,10 @@ class Reader:
                 _extend(found, read_texts(last, packed))
         if waiting is not None:
             _extend(found, waiting)
-        return self._entries(found.items[: max(limit, 0)])
+        if limit > 0 and found.first > after + 1:
+            self._missing_rows(row[0])
+        texts = found.items[: max(limit, 0)]
+        return self._entries(row[0], range(found.first, found.first + len(texts)), texts)
 
     def tail(self, log: str, before: int | None, limit: int) -> list[Entry]:
         row = self._db.execute(LOG, (log,)).fetchone()
@@ -81,8 +91,10 @@ class Reader:
             return []
         before = MAX - RUN if before is None else min(before, MAX - RUN)
         texts: list[int] = []
+        top = -1
         waiting = self._waiting_rows(row[0])
         if waiting is not None:
+            top = min(waiting.last, before - 1)
             texts += _before(waiting, before)
             before = min(before, waiting.first)
         with closing(self._db.execute(ROWS_BACK, (row[0], before + RUN))) as runs:
@@ -90,13 +102,33 @@ class Reader:
                 if len(texts) >= limit:
                     break
                 run = read_texts(last, packed)
+                if texts and run.last < before - 1:
+                    self._missing_rows(row[0])
+                top = min(run.last, before - 1) if not texts else top
                 texts += _before(run, before)
                 before = min(before, run.first)
-        return self._entries(texts[: max(limit, 0)])
+        texts = texts[: max(limit, 0)]
+        return self._entries(row[0], range(top, top - len(texts), -1), texts)
 
-    def _entries(self, texts: list[int]) -> list[Entry]:
-        """In the order of the list. A row that a Drop has taken meanwhile is none."""
-        return [Entry(*row) for row in self._db.execute(ENTRIES, (encode(texts).decode(),))]
+    def _entries(self, log: int, numbers: range, texts: list[int]) -> list[Entry]:
+        """The rows of these numbers, in that order. A row that a Drop has taken meanwhile is none."""
+        found = self._db.execute(ENTRIES, (encode(texts).decode(),)).fetchall()
+        if len(found) < len(texts):
+            self._missing_rows(log)
+        if self._judge and len(found) == len(texts):
+            for number, (n, data, _, total, told, owner) in zip(numbers, found, strict=True):
+                if (owner, n) != (log, number) or not _is_whole(total, told, data):
+                    raise damaged(f"row {number} of log {log}")
+        return [Entry(n, data, at) for n, data, at, *_ in found]
+
+    def _missing_rows(self, log: int | None) -> None:
+        """Rows are not where they should be: a Drop has taken them (of `log`, or None: of any), or the file is
+        damaged."""
+        if not self._judge:
+            return
+        sql, bound = (ANY_DROPPED, ()) if log is None else (DROPPED, (log,))
+        if self._db.execute(sql, bound).fetchone() is None:
+            raise damaged("what should lie in the table of texts or of runs")
 
     def _waiting_rows(self, log: int) -> Run[int] | None:
         newest = self._tail.newest
@@ -128,14 +160,22 @@ class Reader:
 
     def get(self, kind: str, id: str) -> Document | None:
         row = self._db.execute(GET, (kind, id)).fetchone()
-        return None if row is None else Document(id, row[0], row[1])
+        return None if row is None else self._document(kind, row)
 
     def find(self, kind: str, name: str, value: str, after: int, limit: int, newest: bool) -> list[Document]:
         sql, bound = (FIND_NEWEST, after or MAX) if newest else (FIND, after)
-        return [Document(*row) for row in self._db.execute(sql, (kind, name, value, bound, max(limit, 0)))]
+        rows = self._db.execute(sql, (kind, name, value, bound, max(limit, 0)))
+        return [self._document(kind, row) for row in rows]
 
     def due(self, kind: str, name: str, upto: int, limit: int) -> list[Document]:
-        return [Document(*row) for row in self._db.execute(DUE, (kind, name, upto, max(limit, 0)))]
+        rows = self._db.execute(DUE, (kind, name, upto, max(limit, 0)))
+        return [self._document(kind, row) for row in rows]
+
+    def _document(self, kind: str, row: tuple[str, int, bytes, int, int | None, str]) -> Document:
+        name, version, data, order, total, found = row
+        if self._judge and (found != kind or not _is_whole(total, data)):
+            raise damaged(f"a document of {kind}")
+        return Document(name, version, data, order)
 
     def recall(self, scope: str, key: str) -> Remembered | None:
         row = self._db.execute(RECALL, (scope, key)).fetchone()
@@ -164,12 +204,31 @@ class Reader:
             refs = self._refs(id, after, limit - len(found), waiting)
             if not refs.items:
                 break
-            texts = encode([ref[0] for ref in refs.items]).decode()
-            for key, data, at in self._db.execute(TOLD, (texts,)):  # without those that a Drop has taken
-                _, kind, own = refs.items[key]
-                found.append(Event(stream, refs.first + key, kind, own, data, at))
+            if self._judge and refs.first > after + 1 and self._removed(stream) < refs.first - 1:
+                raise damaged(f"stream {id} after {after}")
+            found += self._events(stream, id, refs)
             after = refs.last
         return found
+
+    def _events(self, stream: str, id: int, refs: Run[Ref]) -> list[Event]:
+        """The events of these places, without those whose text a Drop has taken."""
+        texts = encode([ref[0] for ref in refs.items]).decode()
+        rows = self._db.execute(TOLD, (texts,)).fetchall()
+        if len(rows) < len(refs.items):
+            self._missing_rows(None)
+        found = []
+        for key, data, at, total, told in rows:
+            _, kind, own = refs.items[key]
+            position = refs.first + key
+            if self._judge and not (_is_whole(total, told, data) and _tells(told, (id, position, kind, own))):
+                raise damaged(f"event {position} of stream {id}")
+            found.append(Event(stream, position, kind, own, data, at))
+        return found
+
+    def _removed(self, stream: str) -> int:
+        """How far a sweep has come by now."""
+        removed: int = self._db.execute(STREAM, (stream,)).fetchone()[1]
+        return removed
 
     def _refs(self, stream: int, after: int, limit: int, waiting: Run[Ref] | None) -> Run[Ref]:
         """The first events that come after, at most `limit`."""
@@ -200,3 +259,13 @@ def _extend(found: Run[T], run: Run[T]) -> None:
 def _before(run: Run[T], before: int) -> list[T]:
     """The same falling, from the one that comes before."""
     return run.items[: max(before - run.first, 0)][::-1]
+
+
+def _is_whole(total: int | None, *parts: bytes | str) -> bool:
+    """Whether a row is what was written. An upgrade has left some without a sum."""
+    return total is None or total == sum_of(*[part if isinstance(part, bytes) else b"" for part in parts])
+
+
+def _tells(told: bytes | str, event: Told) -> bool:
+    """Whether a text names this as one of its events. An upgrade has left some that name none."""
+    return isinstance(told, str) or encode(event) in told

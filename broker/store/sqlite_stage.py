@@ -13,20 +13,21 @@ import msgspec
 
 from broker.store.port import Conflict, Deliver, Event, Put, Remember, Unit
 from broker.store.sqlite_tail import ROWS, Tail, Told, encode, insert
+from broker.store.sums import sum_of
 
 KEPT: Final = 20_000
 """Logs, streams and documents whose state is kept in memory, each; beyond it all are forgotten at once."""
 
 
-COLUMNS: Final = 6
-TEXT: Final = "text (id, log, n, at, told, data)"
+COLUMNS: Final = 7
+TEXT: Final = "text (id, log, n, at, told, sum, data)"
 DROP_TEXTS: Final = (
     "DELETE FROM text WHERE id IN"
     " (SELECT item.value FROM log_run, json_each(log_run.texts) AS item WHERE log_run.log = ?)"
 )
 
 Texts = list[int | bytes | None]
-"""id, log, n, at, told, data of each text, one after the other: as a statement takes them."""
+"""id, log, n, at, told, sum, data of each text, one after the other: as a statement takes them."""
 
 
 class _Log(msgspec.Struct):
@@ -200,7 +201,8 @@ class Stage:
             else:
                 self._tell_own(letter, letter.data)
         if append is not None:
-            rows.texts += (text, log.id, append.n, at, encode(told), data)
+            places = encode(told)
+            rows.texts += (text, log.id, append.n, at, places, sum_of(places, data), data)
         for put in unit.puts:
             self._put(put)
         if unit.remember is not None:
@@ -241,7 +243,8 @@ class Stage:
     def _tell_own(self, letter: Deliver, data: bytes) -> None:
         text = self._take_text()
         told = self._tell(letter, text, data, letter.at)
-        self._rows.texts += (text, None, None, letter.at, encode([told]), data)
+        places = encode([told])
+        self._rows.texts += (text, None, None, letter.at, places, sum_of(places, data), data)
 
     def _put(self, put: Put) -> None:
         document = self._document(put.kind, put.id)
@@ -322,13 +325,14 @@ class Stage:
             if not document.version:
                 gone.append((document.id,))
             elif document.stored:
-                changed.append((document.version, document.data, document.id))
+                changed.append((document.version, document.data, sum_of(document.data), document.id))
             else:
-                fresh.append((document.id, kind, name, document.version, document.data))
+                total = sum_of(document.data)
+                fresh.append((document.id, kind, name, document.version, document.data, total))
             document.stored = document.version > 0
             document.data = b""
-        many("INSERT INTO document (id, kind, name, version, data) VALUES (?, ?, ?, ?, ?)", fresh)
-        many("UPDATE document SET version = ?, data = ? WHERE id = ?", changed)
+        many("INSERT INTO document (id, kind, name, version, data, sum) VALUES (?, ?, ?, ?, ?, ?)", fresh)
+        many("UPDATE document SET version = ?, data = ?, sum = ? WHERE id = ?", changed)
         many("DELETE FROM document WHERE id = ?", gone)
         many("INSERT INTO facet (id, kind, name) VALUES (?, ?, ?)", rows.facets)
         many("DELETE FROM mark WHERE id = ?", rows.unmarked)

@@ -32,8 +32,8 @@ MUTANTS = (
     (
         "store.durable",
         STAGE,
-        "rows.texts += (text, log.id, append.n, at, encode(told), data)",
-        'rows.texts += (text, log.id, append.n, at, b"[]", data)',
+        "rows.texts += (text, log.id, append.n, at, places, sum_of(places, data), data)",
+        'rows.texts += (text, log.id, append.n, at, b"[]", sum_of(b"[]", data), data)',
     ),
     ("store.in-doubt", WRITER, '("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_READONLY")', '("SQLITE_",)'),
     ("store.sweep", SWEEP, "        if position > upto:\n            break\n", ""),

@@ -95,7 +95,7 @@ async def test_the_statements_of_the_list_read_in_order(tmp_path: Path) -> None:
         for name, value in vars(sqlite_reader).items()
         if isinstance(value, str) and value.startswith("SELECT") and not name.startswith("_")
     ]
-    assert len(texts) == 15
+    assert len(texts) == 17
     db = sqlite_file.connect(sqlite_file.prepare(tmp_path))
     for text in texts:
         marks = ["x"] * text.count("?")

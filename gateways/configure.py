@@ -239,7 +239,7 @@ def _from_file(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a number or a nesting beyond any sense
         raise ConfigError(f"{file}: {error}") from None
 
 
@@ -253,10 +253,21 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         place = places.get(name)
         if place is None:
             raise ConfigError(f"{name} is no setting{_meant(name, places)}")
+        if not _is_text(text):
+            raise ConfigError(f"{name} is not text in UTF-8")
         section, field, many = place
         value: Any = [part.strip() for part in text.split(",") if part.strip()] if many else text
         (tree.setdefault(section, {}) if section else tree)[field] = value
     return tree
+
+
+def _is_text(value: str) -> bool:
+    """Whether a value had nothing but UTF-8: other bytes stand in the environment as lone surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _places() -> dict[str, tuple[str, str, bool]]:

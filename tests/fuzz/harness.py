@@ -52,8 +52,8 @@ class Target(msgspec.Struct, frozen=True):
     seeds: Sequence[bytes]
     tokens: Sequence[bytes] = ()
     grammar: st.SearchStrategy[bytes] | None = None
-    examples: int = 150
-    """In the short run."""
+    examples: int = 1_000
+    """Mutants in the short run."""
 
     def check(self, data: bytes) -> None:
         """Run once; and again, up to twice, where a collection or a neighbour may have cost the time.

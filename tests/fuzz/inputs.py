@@ -45,34 +45,6 @@ def giants(draw: st.DrawFn, around: Sequence[bytes] = (b"",)) -> bytes:
     return (good[:at] + body + good[at:])[:LARGEST]
 
 
-@st.composite
-def mutated(draw: st.DrawFn, seeds: Sequence[bytes], tokens: Sequence[bytes]) -> bytes:
-    """A good input after some edits: bits flipped, pieces inserted, left out, repeated, taken from another."""
-    data = draw(st.sampled_from(list(seeds)))
-    for _ in range(draw(st.integers(0, 5))):
-        at = draw(st.integers(0, len(data)))
-        until = min(len(data), at + draw(st.sampled_from([0, 1, 2, 8, 64, 4096])))
-        kind = draw(st.integers(0, 6))
-        if kind == 0 and at < len(data):
-            data = data[:at] + bytes([data[at] ^ 1 << draw(st.integers(0, 7))]) + data[at + 1 :]
-        elif kind == 1:
-            data = data[:at] + draw(st.sampled_from(list(tokens))) + data[until:]
-        elif kind == 2:
-            other = draw(st.sampled_from(list(seeds)))
-            start = draw(st.integers(0, len(other)))
-            data = data[:at] + other[start : start + draw(st.integers(0, 200))] + data[until:]
-        elif kind == 3:
-            data = data[:until] + data[at:until] * draw(st.sampled_from([1, 2, 50, 2000])) + data[until:]
-        elif kind == 4:
-            data = data[:at] + data[until:]
-        elif kind == 5:
-            data = data[:at] + draw(st.binary(max_size=8)) + data[at:]
-        else:
-            data = data[:at] + draw(json_texts()) + data[until:]
-        data = data[:LARGEST]
-    return data
-
-
 def compact(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 

@@ -11,7 +11,6 @@ import trio.testing
 from websockets.frames import Opcode
 
 from broker.app import Broker, Caller
-from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 from gateways import caller as callers
 from gateways.bodies import is_json
@@ -26,14 +25,13 @@ from gateways.metrics import Metrics
 from gateways.web import web_app
 from gateways.websocket import ws_app
 from tests.fuzz.harness import LARGEST, Meter, Target, in_loop
-from tests.fuzz.inputs import ENVELOPES, TOKENS, compact
+from tests.fuzz.inputs import TOKENS, compact
 from tests.fuzz.targets_wire import KEY, REQUESTS, RPC_TOKENS, expect, request, statements
+from tests.fuzz.world import CONV, FOLLOW, LINE, MOVE, SCREEN, WIRE_KEY, furnished
 from tests.gateways import test_frames
 from tests.gateways.mcp.harness import Exchange, modern
-from tests.support.broker import open_bench
 from tests.support.ws import masked, open_port
 
-WIRE_KEY = SigningKey.from_seed("07" * 32)
 END_S = 8_000.0
 """Virtual seconds after which every exchange must have ended by itself."""
 READ = 16_384
@@ -85,7 +83,7 @@ async def knock(app: Any, verb: str, path: str, head: list[tuple[bytes, bytes]],
 
 
 async def mcp_exchange(data: bytes) -> None:
-    async with open_bench(key=WIRE_KEY) as bench:
+    async with furnished() as bench:
         app = mcp_app(bench.broker)
         opened = await knock(app, "POST", "/mcp", [], INITIALIZE)
         data = data.replace(b"$SESSION", opened.headers["mcp-session-id"].encode())
@@ -118,21 +116,33 @@ def of_2026(method: str, **params: Any) -> bytes:
     return post(body, **named)
 
 
+TOOL_CALLS: list[tuple[str, Mapping[str, Any]]] = [
+    ("resolve_code", {"code": "ALFA"}),
+    ("send_env", LINE[1]),
+    ("send_env", {**LINE[1], "sig": "0" * 128}),
+    ("desk_rings", {"code": "ALFA", "wait_ms": 100, "after": "0", **FOLLOW}),
+    ("wait_for_events", {"wait_ms": 50, "limit": 5, "own": True, **FOLLOW}),
+    ("list_convs", {"state": "ringing", "limit": 5, **FOLLOW}),
+    ("read_conv", {"conv": CONV, "after": -1}),
+    ("receipt", {"conv": CONV, "n": 0}),
+    ("presence", {"codes": ["ALFA", "BRAV"]}),
+    ("canonicalize", {"envelope": LINE[2]["envelope"]}),
+    ("screen_desk", SCREEN),
+    ("move_desk", {**MOVE, "new_sig": "0" * 128}),
+    ("wire_info", {}),
+]
+"""Tools and arguments that do something in the world."""
 INFO = {"name": "t", "version": "1"}
 INITIALIZE = request("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": INFO})
 CALLS: list[tuple[str, Mapping[str, Any]]] = [
     ("tools/list", {}),
-    ("tools/call", {"name": "resolve_code", "arguments": {"code": "ALFA"}}),
-    ("tools/call", {"name": "desk_rings", "arguments": {"code": "ALFA", "wait_ms": 100}}),
-    ("tools/call", {"name": "canonicalize", "arguments": {"value": {"a": [1, 2.5]}}}),
-    ("tools/call", {"name": "send_env", "arguments": {"envelope": json.loads(ENVELOPES[1])}}),
-    ("resources/read", {"uri": "turret://conv/a1b2c3d4e5f6a7b8"}),
-    ("resources/subscribe", {"uri": "turret://conv/a1b2c3d4e5f6a7b8"}),
+    *(("tools/call", {"name": name, "arguments": arguments}) for name, arguments in TOOL_CALLS),
+    ("resources/read", {"uri": f"turret://conv/{CONV}"}),
+    ("resources/subscribe", {"uri": f"turret://conv/{CONV}"}),
     ("prompts/get", {"name": "answer_a_ring", "arguments": {"code": "ALFA"}}),
     ("completion/complete", {"ref": {"type": "ref/prompt", "name": "answer_a_ring"},
                              "argument": {"name": "code", "value": "A"}}),
-    ("logging/setLevel", {"level": "info"}),
-    ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
+    ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [f"turret://conv/{CONV}"]}}),
     ("server/discover", {}),
 ]  # fmt: skip
 MCP_SEEDS = [
@@ -185,14 +195,15 @@ async def collect(stream: trio.abc.ReceiveStream, into: bytearray) -> None:
         pass
 
 
-async def talk(stream: Any, data: bytes, said: bytearray) -> None:
-    """Send all, half-close, and read to the end; after END_S that is a fault."""
+async def talk(stream: Any, parts: list[bytes], said: bytearray) -> None:
+    """Send each part when nothing moves any more, half-close, and read to the end, which must come before END_S."""
     with trio.fail_after(END_S):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(collect, stream, said)
             try:
-                await stream.send_all(data)
-                await trio.testing.wait_all_tasks_blocked()
+                for data in parts:
+                    await stream.send_all(data)
+                    await trio.testing.wait_all_tasks_blocked()
                 await stream.send_eof()
             except trio.BrokenResourceError:
                 pass
@@ -217,8 +228,9 @@ def readable(said: bytes) -> None:
 
 async def deal(data: bytes) -> None:
     said = bytearray()
-    async with open_bench(key=WIRE_KEY) as bench, open_port(bench.broker) as port:
-        await talk(await port.connect(), data if data.startswith(b"GET") else UPGRADE + data, said)
+    async with furnished() as bench, open_port(bench.broker) as port:
+        parts = [data] if data.startswith(b"GET") else [UPGRADE, data]
+        await talk(await port.connect(), parts, said)
     readable(bytes(said))
 
 
@@ -236,6 +248,10 @@ FRAME_SEEDS = [
         masked(request("authenticate", {"statement": json.loads(each), "sig": "0" * 128}))
         for each in statements()[:4]
     ),
+    b"".join(masked(request("send_env", step, step["n"])) for step in LINE[1:]),
+    masked(request("follow", {"code": "ALFA", "after": "0", **FOLLOW}))
+    + masked(request("send_env", LINE[1], "x")),
+    *(masked(request(name, arguments)) for name, arguments in TOOL_CALLS),
     UPGRADE,
 ]
 FRAME_TOKENS = [
@@ -256,12 +272,12 @@ def public(broker: Broker) -> Any:
 
 async def visit(data: bytes) -> None:
     said = bytearray()
-    async with open_bench(key=WIRE_KEY) as bench:
+    async with furnished() as bench:
         near, far = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())
         connection = Connection(public(bench.broker), near, Bounds(), None, trio.Event())
         async with trio.open_nursery() as nursery, far:
             nursery.start_soon(connection.live)
-            await talk(far, data, said)
+            await talk(far, data.split(PAUSE), said)
     codes = {int(each) for each in re.findall(rb"^HTTP/1\.1 (\d{3}) ", said, re.MULTILINE)}
     expect(not said or said.startswith(b"HTTP/1.1 "), f"no answer: {said[:80]!r}")
     expect(not codes & {500, 502, 504}, f"answered {codes}: {said[-300:]!r}")
@@ -271,20 +287,33 @@ def http(data: bytes, meter: Meter) -> None:
     in_loop(visit, meter, data)
 
 
+PAUSE = b"~~~"
+"""In an input for this port: what follows is sent when nothing moves any more."""
+PROOF = callers.write_proof(compact(dict(sorted(FOLLOW["statement"].items()))), FOLLOW["sig"]).encode()
 HEAD = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+def posted(path: str, body: bytes) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
 HTTP_SEEDS = [
     b"GET /healthz" + HEAD + b"\r\n",
-    b"GET /rings/ALFA?after=0&auth=a.b" + HEAD + b"Accept: text/event-stream\r\n\r\n",
-    b"POST /v1/resolve_code"
-    + HEAD
-    + b"Content-Type: application/json\r\nContent-Length: 15\r\n\r\n"
-    + b'{"code":"ALFA"}',
-    b"POST /mcp" + HEAD + b"Content-Type: application/json\r\nContent-Length: 40\r\n\r\n"
-    b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
+    b"GET /rings/ALFA?after=0&auth=" + PROOF + HEAD + b"Accept: text/event-stream\r\n\r\n",
+    b"GET /rings/ALFA" + HEAD + b"Authorization: Turret " + PROOF + b"\r\nLast-Event-ID: a.b.1\r\n\r\n",
+    posted("/mcp", b'{"jsonrpc":"2.0","id":1,"method":"ping"}'),
+    posted("/mcp", request("tools/list", {})),
     b"POST /mcp" + HEAD + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n2\r\n1}\r\n0\r\n\r\n',
     b"GET /openapi.json" + HEAD + b"\r\nGET /metrics" + HEAD + b"Connection: close\r\n\r\n",
     b"OPTIONS /mcp" + HEAD + b"Origin: http://127.0.0.1\r\nAccess-Control-Request-Method: POST\r\n\r\n",
-    UPGRADE,
+    UPGRADE
+    + PAUSE
+    + masked(REQUESTS[0])
+    + masked(b"", Opcode.PING)
+    + PAUSE
+    + masked(b"\x03\xe8", Opcode.CLOSE),
+    *(posted(f"/v1/{name}", compact(arguments)) for name, arguments in TOOL_CALLS),
     UPGRADE.replace(b"\r\n\r\n", b"\r\nAuthorization: Turret a.b\r\n\r\n"),
     b"GET /.well-known/turret.json" + HEAD + b"Cookie: a=b\r\nRange: bytes=0-1\r\n\r\n",
 ]
@@ -305,7 +334,7 @@ HTTP_TOKENS = [
 async def ask_who(data: bytes) -> None:
     text = data.replace(b"\n", b" ")
     proxies = callers.read_proxies(["127.0.0.1", "10.0.0.0/8"])
-    async with open_bench(key=WIRE_KEY) as bench:
+    async with furnished() as bench:
         for name, value in (
             (b"authorization", b"Turret " + text), (b"authorization", text), (b"x-forwarded-for", text)
         ):  # fmt: skip
@@ -328,6 +357,7 @@ PROOFS = [
     callers.write_proof(text, KEY.sign(text)).encode()
     for text in statements() + [text.replace(b"0f" * 32, WIRE_KEY.pk.encode()) for text in statements()]
 ] + [
+    PROOF,
     b"1.2.3.4, [::1]:80",
     b"text/event-stream;q=0.5, application/json;q=0",
     b"=?base64?YQ==?=",
@@ -336,11 +366,11 @@ PROOFS = [
 
 TARGETS = [
     Target(
-        "frames", frames, [*FRAME_SEEDS, b"\x81\xff" + (2**40).to_bytes(8, "big")], FRAME_TOKENS, examples=100
+        "frames", frames, [*FRAME_SEEDS, b"\x81\xff" + (2**40).to_bytes(8, "big")], FRAME_TOKENS, examples=500
     ),
-    Target("mcp", mcp, MCP_SEEDS, MCP_TOKENS, examples=100),
-    Target("dealing", dealing, FRAME_SEEDS, FRAME_TOKENS, examples=80),
-    Target("http", http, HTTP_SEEDS, HTTP_TOKENS, examples=60),
+    Target("mcp", mcp, MCP_SEEDS, MCP_TOKENS, examples=150),
+    Target("dealing", dealing, FRAME_SEEDS, FRAME_TOKENS, examples=150),
+    Target("http", http, HTTP_SEEDS, HTTP_TOKENS, examples=80),
     Target(
         "proofs",
         proofs,

@@ -100,9 +100,9 @@ TARGETS = [
         rows,
         [stored(name) for name in VALID],
         [*TOKENS, b"\n", b'"n":1', b'"chain":"zz"'],
-        examples=100,
+        examples=200,
     ),
-    Target("config", config, CONFIGS, CONFIG_TOKENS, examples=100),
+    Target("config", config, CONFIGS, CONFIG_TOKENS, examples=200),
     Target(
         "environment",
         environment,

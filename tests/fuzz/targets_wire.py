@@ -229,6 +229,6 @@ TARGETS = [
         transcripts,
         EXPORTS,
         [*TOKENS, b'"n":0,', b'"receipt":{}', b'"accepted_at":1'],
-        examples=40,
+        examples=150,
     ),
 ]

@@ -282,3 +282,22 @@ def test_a_public_address_is_taken(rest: str) -> None:
 def test_an_origin_is_scheme_host_and_port_alone(origin: str) -> None:
     with pytest.raises(ConfigError, match="allowed_origins"):
         check(Configuration(serve=ServeOptions(allowed_origins=("http://b.example:80", origin))))
+
+
+@pytest.mark.requirement("cli.environment-text")
+def test_a_variable_that_is_not_utf8_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"^TURRET_BIND is not text in UTF-8$"):
+        load(None, {"TURRET_BIND": b"127.0.0.1:\xff".decode("utf-8", "surrogateescape")})
+
+
+@pytest.mark.requirement("cli.hostile")
+@pytest.mark.parametrize(
+    "text", [b"[limits]\nrings = " + b"9" * 5_000, b"a = " + b"[" * 20_000, b"\xff", b"a = ="]
+)
+def test_a_file_that_is_beyond_any_sense_is_one_line(tmp_path: Path, text: bytes) -> None:
+    file = tmp_path / "turret.toml"
+    file.write_bytes(text)
+    with pytest.raises(ConfigError) as caught:
+        load(file, {})
+    assert len(str(caught.value).splitlines()) == 1
+    assert str(caught.value).startswith(str(file))

@@ -5,6 +5,18 @@ FRAMES = "gateways/frames.py"
 
 MUTANTS = (
     (
+        "cli.environment-text",
+        "gateways/configure.py",
+        "        if not _is_text(text):\n",
+        "        if False:\n",
+    ),
+    (
+        "cli.hostile",
+        "gateways/configure.py",
+        "    except (ValueError, RecursionError) as error:  # no TOML",
+        "    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:  # no TOML",
+    ),
+    (
         "http.left-is-no-fault",
         "gateways/cycle.py",
         "if http.our_state is h11.SEND_RESPONSE and self._status:",

@@ -9,5 +9,6 @@ REQUIREMENTS: dict[str, str] = {
     "http.left-is-no-fault": "who half-closes while a call waits gets the end of the connection, and no 500",
     "mcp.hostile": "any request to MCP, of either era, gets JSON-RPC and never an internal error",
     "store.hostile": "rows that are damaged are a store that gives nothing, with the conversation's name",
+    "cli.environment-text": "a variable that is not UTF-8 is a line that names it",
     "cli.hostile": "any bytes as a configuration are a configuration, or one line that says what is wrong",
 }

@@ -89,11 +89,13 @@ class Timers:
         refusals: list[bool] = []
         for row in await self._store.due("conv", "due", FAR, LOOKED_AT):
             phase = msgspec.json.decode(row.doc, type=ConvRow).phase
-            moved = ahead > before or row.order > now + self._limits.get(phase, 0)
+            limit = self._limits.get(phase, 0)
+            left_ms = row.order - before - mono_ms
+            # What a call of after the step has written lies within its limit by the present clock alone.
+            moved = left_ms <= limit if ahead > before else row.order > now + limit
             if moved and row.id not in self._told:
                 so_far = len(refusals)
-                left_s = (row.order - before - mono_ms) / 1000
-                await self._ask("conversation", row.id, refusals, Due(left_s, before))
+                await self._ask("conversation", row.id, refusals, Due(left_ms / 1000, before))
                 if len(refusals) == so_far:
                     self._told.add(row.id)
         if not refusals:

@@ -6,20 +6,26 @@ MUTANTS = (
     (
         "call.idle-by-the-monotonic-clock",
         TIMERS,
-        "Due(left_s, before)",
-        "Due(left_s)",
+        "Due(left_ms / 1000, before)",
+        "Due(left_ms / 1000)",
     ),
     (
         "call.idle-by-the-monotonic-clock",
         TIMERS,
-        "left_s = (row.order - before - mono_ms) / 1000",
-        'left_s = float("-inf")',
+        "Due(left_ms / 1000, before)",
+        'Due(float("-inf"), before)',
     ),
     (
         "call.idle-by-the-monotonic-clock",
         TIMERS,
-        "moved = ahead > before or row.order",
+        "moved = left_ms <= limit if ahead > before else row.order",
         "moved = row.order",
+    ),
+    (
+        "call.idle-by-the-monotonic-clock",
+        TIMERS,
+        "moved = left_ms <= limit if ahead > before else",
+        "moved = ahead > before or",
     ),
     (
         "call.idle-by-the-monotonic-clock",

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from broker.app import Caller
+from broker.tools.lookup import live
 from broker.wire.refusals import Refusal
 from tests.programs.flaky import Way
 from tests.simulation.dealer import Dealer
 from tests.simulation.links import Lost
 from tests.simulation.plan import Fault, Kind
+from tests.simulation.stores import Sim, SimMemory
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -46,14 +48,26 @@ async def _fail_commit(world: "World", fault: Fault) -> None:
     store = world.store
     store.fail(WAYS[fault.kind])
     if fault.kind == "late":
-        await trio.sleep(fault.seconds)
+        with trio.move_on_after(20):
+            while not store.late():  # noqa: ASYNC110  # the store tells nobody
+                await trio.sleep(0.01)
+        await _read_without(world, store)
+        await trio.sleep(min(fault.seconds, 0.05 * (fault.awaits % 3)))
         while store.late() and not store.dead:
             await store.land()
 
 
-async def _hang(world: "World", fault: Fault) -> None:
-    from tests.simulation.stores import SimMemory
+async def _read_without(world: "World", store: Sim) -> None:
+    """Somebody asks for the call whose commit is under way: an actor reads its log without it."""
+    life = world.life
+    if life is None or life.broker is None or not world.up.is_set() or store.dead:
+        return
+    for conv in store.late_convs():
+        with trio.move_on_after(1):
+            await live(life.broker._services, conv)
 
+
+async def _hang(world: "World", fault: Fault) -> None:
     store, began = world.store, trio.current_time()
     if not isinstance(store, SimMemory):
         return

@@ -208,7 +208,8 @@ class Ledger:
         """The wire's END: not before its time, and for its reason."""
         reason, before = row.body["reason"], call.rows[-2]
         if reason in self._times:
-            since = row.mono - max(before.mono, self.began)
+            # Steps of less than a second are left alone.
+            since = row.mono - max(before.mono, self.began) + sum(by for _, by in self.forward if by < 1)
             good = (reason == "no_answer") == (row.n == 1)
             # A commit that was in doubt is placed by the wall clock, once another actor reads it.
             good = good and (since >= self._times[reason] - GRAIN_S or call.conv in self.doubted)

@@ -146,7 +146,7 @@ def draw(seed: int) -> Plan:
     if store == "sqlite":
         faults = [fault for fault in faults if fault.kind not in MEMORY_ONLY]
     steps: list[Step] = [*talks, *faults, *probes]
-    return Plan(
+    plan = Plan(
         seed=seed,
         store=store,
         dealers=dealers,
@@ -159,6 +159,24 @@ def draw(seed: int) -> Plan:
         mailbox=chance.choice((2, 8, 64)),
         signatures_per_tick=chance.choice((1, 4, 64)),
         steps=tuple(sorted(steps, key=lambda step: step.at)),
+    )
+    return _forgetful(plan) if plan.keep_events == 8 else plan
+
+
+def _forgetful(plan: Plan) -> Plan:
+    """Where streams keep little, somebody stays away for long, so that a cursor is lost; the others talk."""
+    chance = random.Random(f"forgetful {plan.seed}")
+    away = chance.randrange(plan.dealers)
+    steps: list[Step] = [*plan.steps, Fault(chance.uniform(5, 30), "away", away, 120.0, 0)]
+    for number in range(900, 906):
+        talk = _talk(chance, number, plan.dealers)
+        steps.append(
+            msgspec.structs.replace(
+                talk, at=chance.uniform(0, 60), called=away, caller=(away + 1) % plan.dealers
+            )
+        )
+    return msgspec.structs.replace(
+        plan, keep_days=0.0005, steps=tuple(sorted(steps, key=lambda step: step.at))
     )
 
 

@@ -61,6 +61,10 @@ class Watched(Flaky):
         """How many units are under way, beyond what their broker waits for."""
         return len(self._late)
 
+    def late_convs(self) -> list[str]:
+        """The conversations that they belong to."""
+        return [unit.append.log.removeprefix("conv:") for unit in self._late if unit.append is not None]
+
 
 class SimMemory(Watched, MemoryStore):
     """The reference adapter."""

@@ -153,3 +153,18 @@ async def test_a_call_that_could_not_be_told_of_a_step_is_told_again_and_the_oth
         assert await states(bench, [line.conv for line in lines]) == {"open"}
         await trio.sleep(3)
         assert await states(bench, [line.conv for line in lines]) == {"ended"}
+
+
+@pytest.mark.requirement("call.idle-by-the-monotonic-clock")
+async def test_a_call_of_after_a_step_that_nobody_has_seen_yet_rings_as_long_as_any(
+    autojump_clock: Any,
+) -> None:
+    async with open_bench() as bench:
+        alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+        await trio.sleep(65)
+        bench.clock.step(3_600_000)
+        line = await bench.dial(alfa, brav)
+        await trio.sleep(29)
+        assert await states(bench, [line.conv]) == {"ringing"}
+        await trio.sleep(2)
+        assert await states(bench, [line.conv]) == {"ended"}

@@ -45,6 +45,7 @@ def audit(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
     """Look through all of a store; yields faults, and how many more rows and events were looked at."""
     parts: tuple[Callable[[], Iterator[Step]], ...] = (
         snapshot.pages,
+        snapshot.sums,
         partial(_calls, snapshot, counts),
         partial(_events, snapshot, counts),
     )

@@ -183,7 +183,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something in a store that is not as it must be: what a check finds."""
 
     where: str
-    """schema, pages, conversation, document, log or stream."""
+    """schema, pages, text, conversation, document, log or stream."""
     name: str
     """Which one of them; where there is but one, what of it."""
     message: str
@@ -282,6 +282,10 @@ class Snapshot(Protocol):
 
     def pages(self) -> Iterator[Fault]:
         """What the adapter's own engine finds wrong with its file."""
+        ...
+
+    def sums(self) -> Iterator[Fault]:
+        """What was written with a sum, and is not what was written."""
         ...
 
     def logs(self) -> list[str]:

@@ -18,6 +18,7 @@ from broker.store import sqlite_file
 from broker.store.port import Document, Entry, Fault, SchemaTooNew, Step
 from broker.store.sqlite_reader import Reader
 from broker.store.sqlite_tail import Ref, Run, Tail, Told, encode, read_events
+from broker.store.sums import sum_of
 
 FAULTS: Final = 100
 """Lines of SQLite's own check that are asked for."""
@@ -40,6 +41,12 @@ MARKS: Final = (
     "SELECT facet.name, mark.value FROM document CROSS JOIN mark ON mark.document = document.id"
     " CROSS JOIN facet ON facet.id = mark.facet WHERE document.kind = ? AND document.name = ?"
 )
+
+TEXT_SUMS: Final = (
+    "SELECT text.id, log.name, text.n, text.sum, text.told, text.data"
+    " FROM text LEFT JOIN log ON log.id = text.log WHERE text.sum IS NOT NULL"
+)
+DOCUMENT_SUMS: Final = "SELECT kind, name, sum, data FROM document WHERE sum IS NOT NULL"
 
 _told = msgspec.json.Decoder(list[Told])
 
@@ -70,6 +77,15 @@ class Snapshot:
         for (text,) in self._db.execute(f"PRAGMA {pragma}({FAULTS})"):
             if text != "ok":
                 yield Fault("pages", sqlite_file.FILE, " ".join(text.split()))
+
+    def sums(self) -> Iterator[Fault]:
+        """Texts and documents that are not what was written, by the sums beside them."""
+        for id, log, n, total, told, data in self._db.execute(TEXT_SUMS):
+            if total != sum_of(told, data):
+                yield Fault("text", log or str(id), "is not what was written", n)
+        for kind, name, total, data in self._db.execute(DOCUMENT_SUMS):
+            if total != sum_of(data):
+                yield Fault("document", name, f"is not what was written ({kind})")
 
     def logs(self) -> list[str]:
         """The names of the logs that have rows."""

@@ -91,7 +91,7 @@ def report(found: Found) -> str:
     if found.count > len(found.faults):
         lines.append(f"… and {found.count - len(found.faults):,} more")
     looked = f"{found.conversations:,} conversations, {found.envelopes:,} envelopes, {found.events:,} events"
-    verdict = "holds" if found.ok else f"{found.count:,} faults"
+    verdict = "holds" if found.ok else f"{found.count:,} fault{'s' if found.count > 1 else ''}"
     return "\n".join([*lines, f"{verdict}: {looked} in {found.seconds:g} s"])
 
 

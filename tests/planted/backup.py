@@ -111,4 +111,12 @@ MUTANTS = (
     ("client.restored", CALL, "        self._lost = why\n", ""),
     ("store.restored", BACKUP, "    sqlite_file.bring_up(db, found.version)\n", ""),
     ("store.check-schema", CHECK, 'COMMENT.sub("", sql)', "sql"),
+    (
+        "store.check-sums",
+        CHECK,
+        "if total != sum_of(told, data):",
+        "if total != sum_of(told, data) and False:",
+    ),
+    ("store.check-sums", CHECK, "if total != sum_of(data):", "if False:"),
+    ("store.check-sums", AUDIT, "        snapshot.sums,\n", ""),
 )

@@ -118,12 +118,12 @@ MUTANTS = (
         "return self.callee if self.last_from == self.caller else self.caller",
         "return self.caller",
     ),
-    ("call.idle", CORE, "left = max(state.last_mono, ready) + limit - now.mono", "left = 0.0"),
+    ("call.idle", CORE, "left = max(max(last_mono, ready) + limit - now.mono, due.left_s)", "left = 0.0"),
     (
         "call.restart-ends-nothing",
         CORE,
-        "left = max(state.last_mono, ready) + limit - now.mono",
-        "left = state.last_mono + limit - now.mono",
+        "left = max(max(last_mono, ready) + limit",
+        "left = max(last_mono + limit",
     ),
     ("call.evicted", WIRE, 'Hangup("evicted", by)', 'Hangup("evicted")'),
     (
@@ -138,7 +138,7 @@ MUTANTS = (
         "wait_ms(state.spent, now.mono, rules.envelopes, rules.window_s)",
         "wait_ms(state.spent, now.mono, rules.envelopes + 1, rules.window_s)",
     ),
-    ("limits.end-always", CORE, "    if not is_end and len(state.spent)", "    if len(state.spent)"),
+    ("limits.end-always", CORE, "    if not is_end and not lost and len(", "    if not lost and len("),
     ("limits.window-across-restart", CALLS, "        spent=spent,\n", "        spent=deque(),\n"),
     (
         "limits.window-wall-behind",

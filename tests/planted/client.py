@@ -17,7 +17,7 @@ MUTANTS = (
     ("client.body-wire", DEALER, '"code_to": code, "wire": self.wire}', '"code_to": code}'),
     ("client.clock", LINK, "self.signer.clock.correct(self._hello.time)", "pass"),
     ("client.clock-skew", CALL, "self._link.signer.clock.correct(wire_ts * 1000 + 500)", "pass"),
-    ("client.conflict", CALL, "            if no.code in _MOVED:\n", "            if False:\n"),
+    ("client.conflict", CALL, "if no.code in _MOVED and await self.resync():", "if False:"),
     (
         "client.export",
         EXPORT,

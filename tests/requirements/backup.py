@@ -19,6 +19,7 @@ REQUIREMENTS: dict[str, str] = {
     "store.check": "a check finds nothing in a whole store, also a running one, and writes nothing",
     "store.check-schema": "a schema that is not this Turret's is named",
     "store.check-pages": "each damaged page is named",
+    "store.check-sums": "a row or a document that is not what was written is named, by its sum",
     "store.check-streams": "a stream with a gap, or with another's texts, is named",
     "store.check-call": "a row that breaks its transcript is named, with the call and n; the other calls are looked at",
     "store.check-document": "a document that says something else than its log, or is not found by it, is named",

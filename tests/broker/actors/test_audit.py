@@ -180,3 +180,14 @@ async def test_the_wires_end_of_a_call_that_names_no_wire_is_known_by_the_docume
         await trio.sleep(31)
     await store.aclose()
     assert found(spoiled(tmp_path / "data"))[0] == []
+
+
+@pytest.mark.requirement("store.check-sums")
+async def test_the_audit_looks_at_sums_too(tmp_path: Path, autojump_clock: Any) -> None:
+    await dealt(tmp_path / "data")
+    assert found(spoiled(tmp_path / "data", sums=True))[0] == []
+    sql = "UPDATE document SET data = CAST(replace(data, 'ALFA', 'ALFB') AS BLOB) WHERE kind = 'desk'"
+    faults, _ = found(spoiled(tmp_path / "data", sql, sums=True))
+    assert [(fault.where, fault.message) for fault in faults] == [
+        ("document", "is not what was written (desk)")
+    ]

@@ -167,3 +167,33 @@ async def test_a_check_writes_nothing(tmp_path: Path, autojump_clock: Any) -> No
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             snapshot._db.execute("DELETE FROM text")
     assert path.read_bytes() == before
+
+
+@pytest.mark.requirement("store.check-sums")
+@pytest.mark.parametrize(
+    ("sql", "where", "n"),
+    [
+        ("UPDATE text SET data = CAST(replace(data, 'RFQ', 'RFP') AS BLOB) WHERE n = 2", "text", 2),
+        ("UPDATE text SET told = CAST(replace(told, 'env', 'end') AS BLOB) WHERE n = 1", "text", 1),
+        (
+            "UPDATE document SET data = CAST(replace(data, 'ALFA', 'ALFB') AS BLOB) WHERE kind = 'desk'",
+            "document",
+            None,
+        ),
+    ],
+)
+async def test_what_is_not_as_it_was_written_is_named(
+    sql: str, where: str, n: int | None, tmp_path: Path, autojump_clock: Any
+) -> None:
+    await dealt(tmp_path / "data")
+
+    def found(path: Path) -> list[Fault]:
+        with sqlite_check.opened(path) as (snapshot, _):
+            assert snapshot is not None
+            return list(snapshot.sums())
+
+    assert found(spoiled(tmp_path / "data", sums=True)) == []
+    faults = found(spoiled(tmp_path / "data", sql, sums=True))
+    assert faults
+    assert {(fault.where, fault.n) for fault in faults} == {(where, n)}
+    assert found(spoiled(tmp_path / "data", sql)) == []  # an upgrade has left some rows without

@@ -8,6 +8,7 @@
 """
 
 import os
+import select
 import ssl
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -23,7 +24,7 @@ from gateways import render
 from gateways.flush import Direct
 from gateways.frames import Messages
 from gateways.handshake import Peer, Stream, find_peer, shake_hands, turn_away
-from gateways.listen import Bounds, Network, Places, place_of, tune
+from gateways.listen import Bounds, DeadlineStream, Network, Places, place_of, tune
 from gateways.outbox import TAKE_BYTES, open_outbox
 from gateways.poll import Poller, poller
 from gateways.session import CLOSE_S, DRAIN_S, SYSTEM, Frame, Session, restart
@@ -354,11 +355,18 @@ class _Connection:
             await self._stream.send_eof()
 
     async def _guard(self) -> None:
-        """Send pings; cut a peer that is silent; bound the close."""
+        """Send pings; cut a peer that is silent; bound the close.
+
+        A process that stood still (stopped, suspended, starved) has heard nobody and asked nobody: it asks again
+        before it cuts, and what waits to be read is a sign of life.
+        """
         streams = self._broker.settings.streams
-        ping_at = trio.current_time() + streams.ping_s
+        late_s = (streams.dead_s - streams.ping_s) / 2
+        wake_at = ping_at = trio.current_time() + streams.ping_s
         while self._outbox.closing is None:
             now = trio.current_time()
+            if now - wake_at >= late_s or (now >= self._seen + streams.dead_s and self._is_unread()):
+                self._seen = ping_at = now
             dead_at = (now if self._paused else self._seen) + streams.dead_s
             if now >= dead_at:
                 self._scope.cancel()
@@ -367,9 +375,19 @@ class _Connection:
                 self._protocol.send_ping(b"")
                 self._flush()
                 ping_at = now + streams.ping_s
-            with trio.move_on_at(min(ping_at, dead_at)):
+            wake_at = min(ping_at, dead_at)
+            with trio.move_on_at(wake_at):
                 await self._outbox.ended.wait()
         self._scope.deadline = trio.current_time() + CLOSE_S
+
+    def _is_unread(self) -> bool:
+        """Whether something of the peer's waits in the kernel."""
+        below = self._stream.transport_stream if isinstance(self._stream, trio.SSLStream) else self._stream
+        if not isinstance(below, trio.SocketStream | DeadlineStream):
+            return False
+        waiting = select.poll()
+        waiting.register(below.socket.fileno(), select.POLLIN)
+        return bool(waiting.poll(0))
 
 
 def text_frame(payload: bytes) -> bytes:

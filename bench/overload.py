@@ -45,6 +45,8 @@ REFUSAL_MS: Final = 100.0
 """Within this a refusal is quick."""
 GROWTH_MIB: Final = 200.0
 """Memory that an overload may take, beside what was there."""
+BEFORE_S: Final = 2.0
+"""Of the normal load on the same conversations, before the overload; later twice its p99 is recovered."""
 PROBE_S: Final = 0.5
 LOOK_S: Final = 0.2
 _TAKEN: Final = frozenset({"overloaded", "rate_limited"})
@@ -269,15 +271,16 @@ def measure_overload(broker: Broker, normal: dict[str, Any], options: argparse.N
     storm.open()
     most, rate = normal["sustained_per_s"], normal["normal_per_s"]
     offered, probes = most * options.times, int(RECOVERY_S / PROBE_S) + 2
-    ahead = most * 1.5 * options.seconds + rate * PROBE_S * probes
+    ahead = most * 2.5 * options.seconds + rate * (BEFORE_S + PROBE_S * probes)
     storm.sign(int(ahead / options.conversations) + 8)
+    before_ms = percentile(sorted(storm.drive(rate, BEFORE_S).accepted_ms), 0.99)
     say(f"offering {offered:,.0f}/s for {options.seconds:g} s")
     memory, lag, scraped = [rss_mib(broker.pid)], Lag(), broker.metrics()
     cpu, own, all_cpu = cpu_s(broker.pid), time.process_time(), busy_s()
     flood = storm.drive(offered, options.seconds, lambda: memory.append(rss_mib(broker.pid)))
     cpu, own, all_cpu = cpu_s(broker.pid) - cpu, time.process_time() - own, busy_s() - all_cpu
     lag.add(scraped, broker.metrics())
-    recovered_s, later_ms, bound_ms = 0.0, 0.0, max(2 * normal["normal_p99_ms"], normal["normal_p99_ms"] + 5)
+    recovered_s, later_ms, bound_ms = 0.0, 0.0, 2 * max(before_ms, normal["normal_p99_ms"])
     for at in range(probes):
         later = storm.drive(rate, PROBE_S)
         later_ms = percentile(sorted(later.accepted_ms), 0.99)
@@ -290,6 +293,7 @@ def measure_overload(broker: Broker, normal: dict[str, Any], options: argparse.N
     storm.close()
     return {
         "errors": wrong,
+        "before_p99_ms": round(before_ms, 3),
         **_figures(flood),
         "lag_p99_ms": lag.ms(0.99),
         "broker_cores": round(cpu / options.seconds, 2),

@@ -25,6 +25,8 @@ from broker.wire.refusals import Refusal, refuse
 
 PAGE: Final = 128
 """Events that a reader holds at most while it catches up, and that one receive() gives."""
+NEAR: Final = 16
+"""Who is no further behind reads without waiting for a turn: a poll costs less than a page."""
 LOOK_S: Final = 30.0
 """Seconds after which a waiting reader with an `until` looks at the wall clock again: it may have stepped."""
 
@@ -294,7 +296,8 @@ class Reader:
     async def _read_page(self, most: int) -> tuple[list[Event], int]:
         """Stored events after our position, and the position up to which there are no others."""
         store, stream, start = self._topic.store, self._topic.stream, self._position
-        await self._topic.turns.wait()
+        if self._topic.newest - start > NEAR:
+            await self._topic.turns.wait()
         known = self._topic.newest
         events = await store.events(stream, start, most)
         reached = events[-1].position if events else start

@@ -2,7 +2,7 @@
 
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from broker.wire.refusals import refuse
 from gateways.dealing import serve_dealing
 from gateways.listen import Bounds
 from gateways.poll import poller
-from gateways.session import CLOSE_S, DRAIN_S
+from gateways.session import CLOSE_S, DRAIN_S, Session
 from tests.gateways.test_dealing import ECHO, echoed
 from tests.gateways.test_handshake import head
 from tests.support.broker import open_bench
@@ -432,3 +432,22 @@ async def test_cancelling_the_server_cuts_everything_at_once() -> None:
         client = await Client.open(await listener.connect())
         nursery.cancel_scope.cancel()
     assert (await client.wait_closed())[0] == 1006
+
+
+@pytest.mark.requirement("ws.contained")
+async def test_a_fault_where_frames_are_taken_ends_that_connection_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with open_port(FakeBroker(), sockets=True) as port:
+        one, other = await port.dial(), await port.dial()
+        real = Session.take
+
+        def take(self: Session, frames: Sequence[Any]) -> int:
+            if any(b"poison" in (each or b"") for each in frames):
+                raise ZeroDivisionError
+            return real(self, frames)
+
+        monkeypatch.setattr(Session, "take", take)
+        await one.send(b"poison")
+        assert (await one.wait_closed(2))[0] == 1006
+        assert "result" in await other.ask("ping")

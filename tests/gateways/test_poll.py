@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from gateways.poll import FAIR, Poller, poller
 
@@ -120,3 +120,86 @@ async def test_one_that_fails_is_called_no_more_and_the_others_go_on(caplog: Any
 async def test_there_is_one_for_a_run() -> None:
     await trio.lowlevel.checkpoint()
     assert poller() is poller()
+
+
+async def test_one_that_was_closed_before_it_was_removed_harms_no_other() -> None:
+    with pairs(1) as ((near, far),):
+        got: list[bytes] = []
+        lost, there = socket.socketpair()
+        number = lost.fileno()
+        watching().add(number, lambda: 1)
+        lost.close()
+        there.close()
+        watching().remove(number)
+        again = socket.fromfd(near.fileno(), near.family, near.type)  # the number is another's now
+        try:
+
+            def ready() -> int:
+                got.append(again.recv(100))
+                return 1
+
+            watching().add(again.fileno(), ready)
+            far.send(b"a")
+            with trio.fail_after(5):
+                while got != [b"a"]:
+                    await settle()
+            watching().remove(again.fileno())
+        finally:
+            again.close()
+
+
+async def test_who_is_removed_by_another_in_the_same_turn_is_not_called_and_its_number_may_come_again() -> (
+    None
+):
+    with pairs(3) as made:
+        called: list[int] = []
+
+        def make(index: int) -> Any:
+            def ready() -> int:
+                called.append(index)
+                made[index][0].recv(100)
+                for other in range(3):
+                    if other != index:
+                        watching().remove(made[other][0].fileno())
+                return 1
+
+            return ready
+
+        for index, (near, far) in enumerate(made):
+            watching().add(near.fileno(), make(index))
+            far.send(b"x")
+        await settle()
+        assert len(called) == 1
+        for index, (near, _) in enumerate(made):
+            if index != called[0]:
+                watching().add(near.fileno(), make(index))
+        await settle()
+        assert len(called) == 2
+        for near, _ in made:
+            watching().remove(near.fileno())
+
+
+async def test_since_is_when_the_kernel_told_and_the_longest_wait_comes_first(mock_clock: MockClock) -> None:
+    with pairs(3) as made:
+        order: list[tuple[int, float]] = []
+        began = trio.current_time()
+
+        def make(index: int) -> Any:
+            def ready() -> int:
+                order.append((index, watching().since - began))
+                made[index][0].recv(1)
+                mock_clock.jump(1.0)  # it took a second
+                return FAIR
+
+            return ready
+
+        for index, (near, far) in enumerate(made):
+            watching().add(near.fileno(), make(index))
+            far.send(b"xx" if index == 0 else b"x")
+        await settle()
+        for near, _ in made:
+            watching().remove(near.fileno())
+        assert [since for _, since in order[:3]] == [0.0, 0.0, 0.0]
+        assert sorted(index for index, _ in order[:3]) == [0, 1, 2]
+        assert order[3][0] == 0, "what is left on a socket has its turn after all others"
+        assert order[3][1] > 0.0

@@ -16,7 +16,7 @@ CLIENTS = 300
 BEHIND = 60
 
 
-@pytest.mark.requirement("faults.resume-storm")
+@pytest.mark.requirement("faults.resume-no-gap")
 def test_clients_that_resume_at_once_miss_nothing(tmp_path: Path) -> None:
     parties = trio.run(make, tmp_path / "data", 100 * CLIENTS // 2 + 3_000, CLIENTS, BEHIND)
     with turret(tmp_path / "data", unsafe_limits=False) as broker, ExitStack() as stack:

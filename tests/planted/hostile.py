@@ -1,6 +1,8 @@
 """More work than the broker can do, and many clients at once."""
 
 ADMISSION = "broker/actors/admission.py"
+DEALING = "gateways/dealing.py"
+READER = "broker/actors/reader.py"
 TURNS = "broker/actors/turns.py"
 WIRE = "broker/tools/wire.py"
 
@@ -14,6 +16,14 @@ MUTANTS = (
         TURNS,
         "            self._left -= 1\n            return\n",
         "            return\n",
+    ),
+    ("faults.resume-storm", READER, "if self._topic.newest - start > NEAR:", "if False:"),
+    ("faults.resume-storm", READER, "if self._topic.newest - start > NEAR:", "if True:"),
+    (
+        "ws.contained",
+        DEALING,
+        "            except BaseException:\n                self._scope.cancel()\n                raise\n",
+        "            except BaseException:\n                raise\n",
     ),
     ("faults.resume-storm", TURNS, "while self._line and self._left:", "while self._line:"),
 )

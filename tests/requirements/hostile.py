@@ -12,6 +12,6 @@ REQUIREMENTS: dict[str, str] = {
     "or its speed",
     "faults.deaf-reader": "who never reads what it asks for is cut in time, and holds a bounded amount of memory",
     "faults.reset": "a client that resets its connection at any moment costs nobody else anything",
-    "faults.resume-storm": "many clients that resume at once see no gap, and each turn of the loop reads a bounded "
-    "number of pages for them",
+    "faults.resume-storm": "a turn of the loop reads a page for those that catch up; who is near does not wait",
+    "faults.resume-no-gap": "many clients that resume at once see no gap, and no event twice",
 }

@@ -1,4 +1,5 @@
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -6,7 +7,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from broker.actors.reader import PAGE, Delivery, Ended, Reader, Slow
+from broker.actors.reader import NEAR, PAGE, Delivery, Ended, Reader, Slow
 from broker.actors.streams import Hub
 from broker.clock import VirtualClock
 from broker.config import Streams
@@ -448,3 +449,44 @@ async def test_a_reader_that_retention_overtook_is_told_so(clock: VirtualClock) 
     async with await hub.read("pk:aa", reader.resume.from_) as again:
         assert again.resume.reason == "trimmed"
         assert await receive(again, 50) == list(range(PAGE * 3 - 49, PAGE * 3 + 1))
+
+
+@pytest.mark.requirement("faults.resume-storm")
+async def test_readers_far_behind_read_a_page_a_turn_and_who_is_near_or_live_does_not_wait(
+    clock: VirtualClock,
+) -> None:
+    store, hub, writer = make(clock)
+    await writer.write(PAGE)
+    pages: list[int] = []
+    turns = 0
+    real = store.events
+
+    class Count(trio.abc.Instrument):
+        def after_io_wait(self, timeout: float) -> None:
+            nonlocal turns
+            turns += 1
+
+    async def events(stream: str, after: int, limit: int) -> list[Any]:
+        pages.append(turns)
+        return list(await real(stream, after, limit))
+
+    store.events = events  # type: ignore[method-assign]
+    far = [await hub.read("pk:aa", "0") for _ in range(12)]
+    near = await hub.read("pk:aa", far[0].resume.head.rpartition(".")[0] + f".{PAGE - NEAR}")
+    counting = Count()
+    trio.lowlevel.add_instrument(counting)
+    try:
+        async with trio.open_nursery() as nursery:
+            for each in far:
+                nursery.start_soon(each.receive)
+            for _ in range(2):  # all of them stand in line
+                await trio.lowlevel.checkpoint()
+            began = turns
+            assert len(await near.receive()) == NEAR
+            assert turns - began <= 5
+    finally:
+        trio.lowlevel.remove_instrument(counting)
+        for each in (*far, near):
+            each.close()
+    assert len(set(pages)) >= 8
+    assert max(pages.count(turn) for turn in pages) <= 3  # near's, and one whose turn began in the middle

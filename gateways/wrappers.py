@@ -149,7 +149,8 @@ def check_origin(app: App, origins: Origins, bounds: Bounds) -> App:
         if not scope["path"].startswith("/"):  # a whole URL
             await respond(receive, send, _barred(400, "name the path alone"), bounds)
             return
-        if scope["path"] not in PROBES and not _known_host(host, server, public):
+        probe = scope["path"] in PROBES and (host is not None or all(name != b"host" for name, _ in headers))
+        if not probe and not _known_host(host, server, public):
             await respond(receive, send, _barred(421, "this broker does not answer for that Host"), bounds)
             return
         if not given or scope["path"].startswith(SHARED):
@@ -171,6 +172,8 @@ Site = tuple[str, str, int]
 """Scheme, host, port."""
 _NETLOC: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^][:@]*)(?::[0-9]*)?")
 """A host and a port and nothing else: urlsplit takes `[::1].evil.example` for ::1."""
+_NAME: Final = re.compile(r"(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?")
+"""A name of a host as it is asked for (RFC 1123, 2.1; RFC 1035, 2.3.4): readers behind us choke on longer labels."""
 PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
@@ -205,7 +208,9 @@ def _read_host(value: bytes) -> tuple[str, int | None] | None:
     if any(mark in text for mark in "/\\?#@ \t"):
         return None
     parts = _split(f"//{text}")
-    return (parts.hostname, parts.port) if parts is not None and parts.hostname else None
+    if parts is None or not parts.hostname or not (":" in parts.hostname or _NAME.fullmatch(parts.hostname)):
+        return None
+    return parts.hostname, parts.port
 
 
 def _server(scope: Scope) -> Address | None:

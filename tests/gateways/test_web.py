@@ -199,3 +199,13 @@ async def test_a_fault_in_a_route_is_an_incident(caplog: pytest.LogCaptureFixtur
         answer = await client.get(f"{server.url}/raise")
         assert (answer.status_code, set(answer.json())) == (500, {"error", "incident"})
         assert answer.json()["incident"] in caplog.text
+
+
+@pytest.mark.requirement("http.host-is-a-name")
+@pytest.mark.parametrize("host", ["x" * 64, "a..b", ".a", "a." + "y" * 70 + ".b", "\xe9.example"])
+@pytest.mark.parametrize("path", ["/healthz", "/v1/wire_info"])
+async def test_a_host_that_is_no_name_is_refused_before_any_reader_chokes_on_it(
+    served: Served, host: str, path: str
+) -> None:
+    head = f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
+    assert (await exchange(served.address, head.encode("latin-1")))[9:12] == b"421"

@@ -17,6 +17,12 @@ MUTANTS = (
         "    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:  # no TOML",
     ),
     (
+        "http.host-is-a-name",
+        "gateways/wrappers.py",
+        'not (":" in parts.hostname or _NAME.fullmatch(parts.hostname))',
+        "False",
+    ),
+    (
         "http.left-is-no-fault",
         "gateways/cycle.py",
         "if http.our_state is h11.SEND_RESPONSE and self._status:",

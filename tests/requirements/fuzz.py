@@ -6,6 +6,7 @@ REQUIREMENTS: dict[str, str] = {
     "ws.close-amid-fragments": "a close amid the fragments of a message is a close like any other; the message is "
     "dropped",
     "http.hostile": "any bytes on the public port get readable answers, and no 500",
+    "http.host-is-a-name": "a Host that is no host's name or address gets 421 on every path, and no 500",
     "http.left-is-no-fault": "who half-closes while a call waits gets the end of the connection, and no 500",
     "mcp.hostile": "any request to MCP, of either era, gets JSON-RPC and never an internal error",
     "store.hostile": "rows that are damaged are a store that gives nothing, with the conversation's name",

@@ -2,24 +2,29 @@
 #
 #   make demo     two bots make a signed deal through a broker, and the transcript is verified
 #   make test     the tests
-#   make check    what a change must pass: format, lint, types, imports, size, tests
+#   make check    what a change must pass: format, lint, types, imports, size, known advisories, tests
 #   make conformance   the official MCP judges (fetched with npm); writes docs/reference/conformance.md
 #   make bench    how fast it is: the short form of every measurement (bench/README.md); BENCH_ARGS="dealers ws" chooses
 #   make bench-dealers, bench-mcp, bench-idle, …   one of them at length; BENCH_ARGS="--runs 5 --json" goes to it
 #   make docs     print docs/reference/ from the code again
-#   make soak     the long run: a broker killed ROUNDS times under load, properties with many examples,
-#                 and the mutants: does each rule's test bite?
+#   make conformance-ws   the Autobahn suite alone, on both WebSocket ports (needs python2.7)
+#   make soak     the long run: a broker killed ROUNDS times under load, SECONDS of simulated brokers under faults,
+#                 properties with many examples, and the mutants: does each rule's test bite?
+#   make fuzz     every reader of what others send, FUZZ_SECONDS each
 #
 # PYTHON=/path/to/python3 chooses the Python; PYTEST_ARGS="-k ring -n0" goes to pytest.
 
-.PHONY: help demo test check format lint types imports size docs soak conformance bench clean venv-server venv-dev venv-bench
+.PHONY: help demo test check format lint types imports size advisories docs soak fuzz conformance conformance-ws bench clean venv-server venv-dev venv-bench
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
 export PYTHON
 BIN := .venv/bin
 PYTEST_ARGS ?= -n 2
-ROUNDS ?= 60
+ROUNDS ?= 200
+SECONDS ?= 600
+SEED ?= 1000
+FUZZ_SECONDS ?= 20
 JOBS ?= 2
 BENCH_ARGS ?=
 
@@ -41,7 +46,7 @@ demo: venv-server
 test: venv-dev
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: format lint types imports size test
+check: format lint types imports size advisories test
 
 format: venv-dev
 	$(BIN)/ruff format --check .
@@ -58,18 +63,29 @@ imports: venv-dev
 size: venv-dev
 	$(BIN)/python tests/sizes.py
 
+advisories:
+	@sh .ci/advisories
+
 # The pages of docs/reference/ that are printed from the code.
 docs: venv-dev
 	$(BIN)/python docs/generate.py
 
 soak: venv-dev
-	KILL_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n0 tests/crash
+	KILL_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n0 --timeout=1200 tests/crash
+	DAMAGES=40 $(BIN)/python -m pytest -n0 --timeout=1200 tests/realfaults
+	$(BIN)/python -m tests.simulation --seconds $(SECONDS) --from-seed $(SEED)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) --timeout=1200 tests/broker/wire tests/broker/core tests/programs
 	$(BIN)/python tests/mutants.py --jobs $(JOBS)
 
 # The official judges of MCP; they are installed into the user's cache, or where TURRET_JUDGES says.
 conformance: venv-dev
 	$(BIN)/python -m tests.conformance.run
+
+conformance-ws: venv-dev
+	$(BIN)/python -m tests.conformance.websocket
+
+fuzz: venv-dev
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -n $(JOBS) --timeout=1200 tests/fuzz
 
 bench: venv-bench
 	$(BIN)/python -m bench $(BENCH_ARGS)

@@ -33,10 +33,9 @@ def _place(chance: Random, data: bytearray) -> int:
     at = chance.randint(0, len(data))
     if chance.random() < 0.5:
         for step in range(min(64, len(data) - at)):
-            if (
-                (data[at + step] | 32) not in b"abcdefghijklmnopqrstuvwxyz"
-                and data[at + step] not in b"0123456789"
-            ):
+            if (data[at + step] | 32) not in b"abcdefghijklmnopqrstuvwxyz" and data[
+                at + step
+            ] not in b"0123456789":
                 return at + step + (chance.random() < 0.5)
     return at
 

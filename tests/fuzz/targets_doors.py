@@ -145,7 +145,18 @@ CALLS: list[tuple[str, Mapping[str, Any]]] = [
     ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [f"turret://conv/{CONV}"]}}),
     ("server/discover", {}),
 ]  # fmt: skip
+SURROGATES = [
+    ("tools/call", {"name": "@"}),
+    ("tools/call", {"name": "resolve_code", "arguments": {"code": "@"}}),
+    ("prompts/get", {"name": "answer_a_ring", "arguments": {"code": "@"}}),
+    ("resources/read", {"uri": "@"}),
+    ("tools/list", {"cursor": "@"}),
+    ("ping", {"_meta": {"progressToken": "@"}}),
+]
 MCP_SEEDS = [
+    *(of_session(method, **params).replace(b'"@"', b'"\\ud800"') for method, params in SURROGATES),
+    of_2026("tools/call", name="wire_info").replace(b"mcp-name: wire_info", b"mcp-name: =?base64?\xe9?="),
+    of_2026("tools/call", name="wire_info").replace(b"mcp-name: wire_info", b"mcp-name: =?base64?/w==?="),
     post(INITIALIZE),
     *(of_session(method, **params) for method, params in CALLS),
     *(of_2026(method, **params) for method, params in CALLS),
@@ -171,6 +182,14 @@ MCP_TOKENS = [
 # ── WebSocket: the reader against the codec alone, and a whole connection ──
 
 
+def is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def frames(data: bytes, meter: Meter) -> None:
     agree: Any = test_frames.test_however_the_bytes_are_cut_the_messages_are_those_of_the_codec
     step = 1 + len(data) % 700
@@ -178,7 +197,8 @@ def frames(data: bytes, meter: Meter) -> None:
         agree.hypothesis.inner_test(data, cuts)
     messages = Messages(test_frames.opened(), LARGEST)
     for at in range(0, len(data), READ):
-        meter.call(messages.read, data[at : at + READ])
+        for message in meter.call(messages.read, data[at : at + READ]):
+            expect(message is None or is_text(message), "a text that is no UTF-8")
 
 
 UPGRADE = (

@@ -1,6 +1,7 @@
 """Readers of the wire: each against its own slow way, and JSON against Python's reader and RFC 8785's own author."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import rfc8785
@@ -160,6 +161,17 @@ def request(method: str, params: Any, id: Any = 1) -> bytes:
     return compact({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 
 
+def retyped(texts: Sequence[bytes]) -> list[bytes]:
+    """The same objects, each with one member of another type."""
+    found = []
+    for text in texts:
+        value = json.loads(text)
+        found += [
+            compact({**value, name: other}) for name in value for other in (None, 1.5, [], {}, True, "")
+        ]
+    return found
+
+
 def statements() -> list[bytes]:
     wire, nonce = "0f" * 32, "0a" * 16
     made = [
@@ -216,14 +228,19 @@ TARGETS = [
     Target(
         "envelope",
         envelope_reader,
-        ENVELOPES + REFUSED_TEXTS,
+        ENVELOPES + REFUSED_TEXTS + retyped(ENVELOPES[:1]),
         [*TOKENS, b'"conv":"', b'{"body":{'],
         json_texts(),
     ),
-    Target("statement", statement_reader, statements(), TOKENS),
+    Target("statement", statement_reader, statements() + retyped(statements()[:6]), TOKENS),
     Target("jsonrpc", rpc_reader, REQUESTS, RPC_TOKENS),
     Target("quick", quick_reader, REQUESTS, RPC_TOKENS),
-    Target("cursors", cursors, [*CURSORS, SEALED, NEXT], [b".", b"0", b"-", b"\xb2", b"=", b"9" * 30]),
+    Target(
+        "cursors",
+        cursors,
+        [*CURSORS, SEALED, NEXT],
+        [b".", b"0", b"-", b"\xb2", b"=", b"9" * 30, b"9" * 5_000],
+    ),
     Target(
         "transcripts",
         transcripts,

@@ -301,3 +301,10 @@ def test_a_file_that_is_beyond_any_sense_is_one_line(tmp_path: Path, text: bytes
         load(file, {})
     assert len(str(caught.value).splitlines()) == 1
     assert str(caught.value).startswith(str(file))
+
+
+@pytest.mark.requirement("cli.hostile")
+@pytest.mark.parametrize("port", ["65536", "9" * 5_000, "0" * 5_000])
+def test_a_port_beyond_any_sense_is_one_line(port: str) -> None:
+    with pytest.raises(ConfigError, match=r"is not host:port"):
+        split_bind(f"127.0.0.1:{port}")

@@ -13,6 +13,12 @@ MUTANTS = (
     (
         "cli.hostile",
         "gateways/configure.py",
+        " or len(port) > 5 or int(port) > 65535",
+        " or int(port) > 65535",
+    ),
+    (
+        "cli.hostile",
+        "gateways/configure.py",
         "    except (ValueError, RecursionError) as error:  # no TOML",
         "    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:  # no TOML",
     ),

@@ -9,7 +9,7 @@
 
 import sqlite3
 from contextlib import closing
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from broker.store.epoch import epoch_of
 from broker.store.port import Document, Entry, Event, Head, Remembered
@@ -36,7 +36,7 @@ ANY_DROPPED: Final = "SELECT 1 FROM log WHERE dropped = 1 AND id > 0 LIMIT 1"
 GET: Final = "SELECT name, version, data, 0, sum, kind FROM document WHERE kind = ? AND name = ?"
 _MARKED: Final = (
     "SELECT document.name, document.version, document.data, {order}, document.sum, document.kind"
-    " FROM mark CROSS JOIN document ON document.id = mark.document"  # CROSS: the mark first
+    " FROM mark LEFT JOIN document ON document.id = mark.document"  # LEFT: the mark first; each has its document
     " WHERE mark.facet = (SELECT id FROM facet WHERE kind = ? AND name = ?) AND {rest} LIMIT ?"
 )
 FIND: Final = _MARKED.format(order="mark.id", rest="mark.value = ? AND mark.id > ? ORDER BY mark.id")
@@ -171,9 +171,9 @@ class Reader:
         rows = self._db.execute(DUE, (kind, name, upto, max(limit, 0)))
         return [self._document(kind, row) for row in rows]
 
-    def _document(self, kind: str, row: tuple[str, int, bytes, int, int | None, str]) -> Document:
+    def _document(self, kind: str, row: tuple[Any, ...]) -> Document:
         name, version, data, order, total, found = row
-        if self._judge and (found != kind or not _is_whole(total, data)):
+        if name is None or (self._judge and (found != kind or not _is_whole(total, data))):
             raise damaged(f"a document of {kind}")
         return Document(name, version, data, order)
 

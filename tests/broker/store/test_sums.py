@@ -66,6 +66,7 @@ SPOILT: dict[str, tuple[str, tuple[Read, ...]]] = {
     ),
     "a run of events that is gone": ("DELETE FROM stream_run WHERE stream = 1 AND last = 64", (EVENTS,)),
     "a letter of a document": ("UPDATE document SET data = '{\"a\":2}'", DOCUMENTS),
+    "a document that is gone": ("DELETE FROM document", DOCUMENTS[1:]),
     "a document of another kind": ("UPDATE document SET kind = 'desk'", DOCUMENTS[1:]),
 }
 

@@ -219,14 +219,7 @@ def split_bind(bind: str) -> tuple[str, int]:
     """Host and port of `host:port` or `[v6]:port`. Raises ConfigError."""
     host, colon, port = bind.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if (
-        not colon
-        or not host
-        or not port.isascii()
-        or not port.isdigit()
-        or len(port) > 5
-        or int(port) > 65535
-    ):
+    if not colon or not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise ConfigError(f"{bind!r} is not host:port, such as 127.0.0.1:8766")
     return host, int(port)
 

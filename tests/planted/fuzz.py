@@ -13,8 +13,8 @@ MUTANTS = (
     (
         "cli.hostile",
         "gateways/configure.py",
-        " or len(port) > 5 or int(port) > 65535",
-        " or int(port) > 65535",
+        'not re.fullmatch("[0-9]{1,5}", port)',
+        "not port.isdigit()",
     ),
     (
         "cli.hostile",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 TRIES = 400
 """Times that a request is sent before the broker counts as stuck."""
+ANSWER_S = 11.0
+"""The longest that an envelope waits: for the commit before it, and for its own, 5 s each."""
 WAITS = ("unavailable", "overloaded", "in_doubt", "rate_limited", "desk_busy")
 GIVE_UP = ("desk_busy", "overloaded")
 """A dial that is refused so is not tried for ever."""
@@ -226,7 +228,7 @@ class Dealer:
         ledger, doubt, waited = self.world.ledger, False, -1.0
         for count in range(TRIES):
             before, life = ledger.stored(conv, n, sig), ledger.life
-            sure = count == 0 and clean
+            sure, began, link = count == 0 and clean, trio.current_time(), self.link
             try:
                 told = await self.ask(method, params)
             except Lost:
@@ -234,6 +236,9 @@ class Dealer:
                 await trio.sleep(0.1)
                 continue
             self.world.note(f"{self.party.code} {method} {conv} {n} {told.code or 'ok'}")
+            if link is self.link and not self.port and envelope["type"] == "CHAT":
+                took = trio.current_time() - began
+                ledger.check("answered in time", took <= ANSWER_S, conv, n, f"{took:.1f} s")
             if not told.code:
                 ledger.acknowledge(conv, n, sig, told.body, before)
                 self.sent.append((method, params))

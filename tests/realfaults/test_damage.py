@@ -26,7 +26,8 @@ from tests.support.process import served
 DAMAGES: Final = int(os.environ.get("DAMAGES", "2"))
 """Bits that are turned over in each kind of page, one after the other."""
 INDEXES: Final = frozenset({"sqlite_autoindex_log_1", "sqlite_autoindex_stream_1", "sqlite_autoindex_facet_1"}) | {
-    "document_name", "mark_value", "mark_document", "mark", "log_run", "stream_run", "log", "stream", "facet", "sqlite_schema",
+    "document_name", "mark_value", "mark_document", "mark", "log_run", "stream_run", "log", "stream", "facet",
+    "sqlite_schema",
 }  # fmt: skip
 """Where a bit can make a thing unfindable."""
 UNFINDABLE: Final = ("not the truth", "unknown_conv", "unknown_desk")

@@ -12,7 +12,7 @@ import trio
 import trio_websocket
 
 from broker.wire.statement import build_statement
-from tests.crash.dealers import Pair, Party, settle
+from tests.crash.dealers import Pair, Party, ended_by_the_broker, settle
 from tests.history.checker import check
 from tests.history.model import History, Ok
 from tests.support.process import Served, served
@@ -28,12 +28,15 @@ class Watchers:
 
     async def wait_closed(self, broker: Served) -> None:
         """Be connected until the broker ends it."""
-        async with trio_websocket.open_websocket_url(broker.dealing) as socket:
+        host, port = broker.dealing.removeprefix("ws://").split(":")
+        async with await trio.open_tcp_stream(host, int(port)) as stream, trio.open_nursery() as nursery:
+            socket = await trio_websocket.wrap_client_stream(nursery, stream, host, "/")
             try:
                 while True:
                     await socket.get_message()
             except trio_websocket.ConnectionClosed as closed:
                 self.close = closed.reason
+            nursery.cancel_scope.cancel()
 
     async def read_stream(self, broker: Served, party: Party) -> None:
         """Read a desk's stream from its beginning until the broker ends it."""
@@ -54,6 +57,16 @@ class Watchers:
                         self.positions.append(int(json.loads(value)["cursor"].rpartition(".")[2]))
 
 
+async def deal_on_one_connection(pair: Pair, broker: Served) -> None:
+    """Both parties' envelopes over one connection, so that its end cuts off no answer that comes over another."""
+    async with pair.called.connected(broker):
+        pass
+    with ended_by_the_broker():
+        async with pair.caller.connected(broker) as link:
+            while True:
+                await pair.step(broker, link, link, link)
+
+
 @pytest.mark.requirement("streams.sigterm", "faults.drain")
 async def test_sigterm_under_load_finishes_what_is_under_way_and_ends_in_time(tmp_path: Path) -> None:
     history, watchers = History(), Watchers()
@@ -61,7 +74,7 @@ async def test_sigterm_under_load_finishes_what_is_under_way_and_ends_in_time(tm
     async with served(tmp_path / "data") as broker:
         async with trio.open_nursery() as nursery:
             for pair in pairs:
-                nursery.start_soon(pair.run, broker)
+                nursery.start_soon(deal_on_one_connection, pair, broker)
             nursery.start_soon(watchers.wait_closed, broker)
             await trio.sleep(0.3)
             nursery.start_soon(watchers.read_stream, broker, pairs[0].caller)

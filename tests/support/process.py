@@ -53,9 +53,16 @@ async def served(
         *inside, sys.executable, "-m", program, "serve", "--json", "--data", str(data),
         "--bind", "127.0.0.1:0", "--dealing-bind", "127.0.0.1:0", *flags,
     ]  # fmt: skip
+    given = {
+        "TURRET_ACTORS_LATE_S": "60",
+        **(environment or {}),
+    }  # standing still for a moment is no overload
     with errors.open("ab") as log:
         process = await trio.lowlevel.open_process(
-            command, stdout=subprocess.PIPE, stderr=log, env={**os.environ, **(environment or {})}
+            command,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={**os.environ, **given},
         )
     try:
         with trio.fail_after(ready_s):

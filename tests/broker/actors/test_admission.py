@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from broker.actors.admission import Admission
 from broker.wire.envelope import build
 from broker.wire.refusals import Refusal
-from tests.support.broker import ANYONE, Bench, Line, code, open_bench
+from tests.support.broker import ANYONE, PATIENT_S, Bench, Line, code, open_bench
 from tests.support.ws import Client, open_port, request
 
 LATE_S = 0.04
@@ -87,12 +87,12 @@ async def test_the_brokers_own_is_told_of_each_turn(bench: Bench, mock_clock: Mo
 
 
 async def late(bench: Bench, name: str, **params: Any) -> Any:
-    """Call a tool with what has waited for a second."""
+    """Call a tool with what has waited for hours."""
     admission = bench.broker.admission
     real = admission.refuse
 
     def refuse(line_s: float) -> Refusal | None:
-        return real(line_s + 1.0)
+        return real(line_s + 3 * PATIENT_S)
 
     admission.refuse = refuse  # type: ignore[method-assign]
     try:
@@ -142,7 +142,7 @@ async def test_the_way_without_waiting_refuses_and_takes_an_end(monkeypatch: pyt
 
         def refuse(line_s: float) -> Refusal | None:
             seen.append(admission.since)
-            return real(line_s + 1.0)
+            return real(line_s + 3 * PATIENT_S)
 
         monkeypatch.setattr(admission, "refuse", refuse)
         params = line.next("RFQ")

@@ -85,7 +85,7 @@ conformance-ws: venv-dev
 	$(BIN)/python -m tests.conformance.websocket
 
 fuzz: venv-dev
-	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -n $(JOBS) --timeout=1200 tests/fuzz
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -n $(JOBS) --timeout=1200 -rP tests/fuzz
 
 bench: venv-bench
 	$(BIN)/python -m bench $(BENCH_ARGS)

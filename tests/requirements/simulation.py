@@ -2,7 +2,7 @@
 
 REQUIREMENTS: dict[str, str] = {
     "call.idle-by-the-monotonic-clock": (
-        "while the wire runs, a step of the wall clock ends no call early, and keeps none open for longer than it stepped"
+        "a step of the wall clock ends no call early, and keeps none open for longer than it stepped"
     ),
     "call.rung-is-known": "a ring proves its CALL: who has it can pick up, though the commit has not returned yet",
     "faults.simulated": (

@@ -91,7 +91,10 @@ async def test_its_time_and_its_desk_are_looked_at_each_time(bench: Bench) -> No
     for each in (short, by_code):
         assert code(await bench.call("wait_for_events", **each)) == "accepted"
     bench.clock.step(60_000)
-    for name in ("wait_for_events", "list_convs"):  # a stream looks at it a second time, what has none does not
+    for name in (
+        "wait_for_events",
+        "list_convs",
+    ):  # a stream looks at it a second time, what has none does not
         late = await bench.call(name, **short)
         assert (code(late), late.detail["path"]) == ("bad_statement", "until")
     taker = SigningKey.generate()

@@ -30,7 +30,7 @@ INDEXES: Final = frozenset({"sqlite_autoindex_log_1", "sqlite_autoindex_stream_1
     "sqlite_schema",
 }  # fmt: skip
 """Where a bit can make a thing unfindable."""
-UNFINDABLE: Final = ("not the truth", "unknown_conv", "unknown_desk")
+UNFINDABLE: Final = ("not the truth", "unknown_conv", "unknown_desk", "not_a_party", "conflict", "code_taken")
 
 
 def run(function: Callable[..., Any], *arguments: Any) -> Any:

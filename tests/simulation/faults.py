@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from broker.app import Caller
-from broker.store.port import Unavailable
+from broker.store.port import InDoubt, Unavailable
 from broker.tools.lookup import live
 from broker.wire.refusals import Refusal
 from tests.programs.flaky import Way
@@ -34,6 +34,8 @@ async def strike(world: "World", fault: Fault) -> None:
             if world.life is not None and world.up.is_set():
                 world.life.stop.set()
         case "step":
+            if fault.seconds < 0:
+                world.ledger.back.append(trio.current_time())
             world.ledger.forward.append((trio.current_time(), max(0.0, fault.seconds)))
             world.clock.step(round(fault.seconds * 1000))
         case "probe":
@@ -56,7 +58,7 @@ async def _fail_commit(world: "World", fault: Fault) -> None:
         await _read_without(world, store)
         await trio.sleep(min(fault.seconds, 0.05 * (fault.awaits % 3)))
         while store.late() and not store.dead:
-            with suppress(Unavailable):  # it comes during an outage, and is lost
+            with suppress(Unavailable, InDoubt):  # it comes during an outage or at a crash, and is lost
                 await store.land()
 
 

@@ -72,7 +72,8 @@ docs: venv-dev
 
 soak: venv-dev
 	KILL_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n0 --timeout=1200 tests/crash
-	DAMAGES=40 $(BIN)/python -m pytest -n0 --timeout=1200 tests/realfaults
+	DAMAGES=60 STOPPED_S=35 $(BIN)/python -m pytest -n0 --timeout=1200 tests/realfaults
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n0 --timeout=1200 tests/history
 	$(BIN)/python -m tests.simulation --seconds $(SECONDS) --from-seed $(SEED)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) --timeout=1200 tests/broker/wire tests/broker/core tests/programs
 	$(BIN)/python tests/mutants.py --jobs $(JOBS)

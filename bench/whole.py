@@ -21,7 +21,7 @@ from bench.kit.parties import Dealer, Line, codes
 from bench.kit.websocket import Lost, frame, request
 from broker.app import Broker, Caller, open_broker
 from broker.clock import SystemClock
-from broker.config import Limits, Settings, raise_limits
+from broker.config import Actors, Limits, Settings, raise_limits
 from broker.store.memory import MemoryStore
 from broker.store.port import Store
 from broker.store.sqlite import SqliteStore
@@ -189,9 +189,13 @@ async def opened(directory: Path | None) -> AsyncIterator[Whole]:
     store: Store = MemoryStore() if directory is None else await SqliteStore.open(directory)
     clock = SystemClock()
     keyring = Keyring((WireKey(SigningKey.generate(), clock.now_ms()),))
+    patient = Actors(
+        late_s=60.0
+    )  # all of a round comes in one turn of the loop: no overload to a broker in use
+    settings = Settings(limits=raise_limits(Limits()), actors=patient)
     try:
         async with (
-            open_broker(Settings(limits=raise_limits(Limits())), store, clock, keyring) as broker,
+            open_broker(settings, store, clock, keyring) as broker,
             trio.open_nursery() as nursery,
         ):
             whole = Whole(broker)

@@ -82,7 +82,8 @@ async def test_a_call_goes_on_over_a_restore(tmp_path: Path) -> None:
             restore(broker, file)
             async with broker.run():
                 await rally(call, 3)
-                assert marks(broker) == list(range(held, lost))
+                # What is said in the very second of the restore counts as of before it, too.
+                assert marks(broker)[: lost - held] == list(range(held, lost))
                 await call.end("done")
 
 

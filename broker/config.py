@@ -136,6 +136,22 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
     """Helper processes that verify beside the loop, each worth a core of its own; 0: the loop verifies all."""
 
 
+class Owners(msgspec.Struct, frozen=True, kw_only=True):
+    """People who own agents, and how they sign in (network.md, Sign-in)."""
+
+    sign_up: Literal["open", "invitation", "closed"] | None = None
+    """Who may become an owner: anybody, who has an invitation of the operators, or nobody. Unset: open where this
+    machine alone reaches the public port, else by invitation."""
+    session_idle_h: Annotated[float, Meta(ge=0.1, le=720)] = 12.0
+    """Hours after which a browser that shows no page is signed out."""
+    session_days: Annotated[float, Meta(ge=0.01, le=365)] = 7.0
+    """Days after which a browser is signed out in any case."""
+    argon2_passes: Annotated[int, Meta(ge=2, le=20)] = 3
+    """Passes of argon2id over a password; with the memory, what a guess costs (RFC 9106, 4)."""
+    argon2_memory_kib: Annotated[int, Meta(ge=19_456, le=1_048_576)] = 65_536
+    """Memory of one hash, KiB; two are made at once at most."""
+
+
 def raise_limits(limits: Limits) -> Limits:
     """Limits that do not bind in a load test; sizes stay as they are.
 
@@ -168,3 +184,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store: Store = Store()
     actors: Actors = Actors()
     verify: Verify = Verify()
+    owners: Owners = Owners()

@@ -101,11 +101,22 @@ def load(
     except msgspec.ValidationError as error:
         raise ConfigError(_in_words(error)) from None
     check(configuration)
+    configuration = _with_sign_up(configuration)
     if not configuration.settings.unsafe_limits:
         return configuration
     check_unsafe(configuration.serve, environment)
     limits = raise_limits(configuration.settings.limits)
     return replace(configuration, settings=replace(configuration.settings, limits=limits))
+
+
+def _with_sign_up(configuration: Configuration) -> Configuration:
+    """Where nothing is said of it, anybody may become an owner if nobody but this machine can ask."""
+    serve, settings = configuration.serve, configuration.settings
+    if settings.owners.sign_up is not None:
+        return configuration
+    alone = is_loopback(split_bind(serve.bind)[0]) and serve.public_url is None
+    owners = replace(settings.owners, sign_up="open" if alone else "invitation")
+    return replace(configuration, settings=replace(settings, owners=owners))
 
 
 def _in_words(error: msgspec.ValidationError) -> str:

@@ -44,7 +44,7 @@ class GuardStatistics(msgspec.Struct, frozen=True, kw_only=True):
     stopped: int
 
 
-class _Times:
+class Times:
     """Monotonic seconds of the last events of each address: at most `most`, none older than `window_s`."""
 
     def __init__(self, most: int, window_s: float, cap: int) -> None:
@@ -101,9 +101,9 @@ class Guard:
         self._clock = clock
         self._stop_s = window_s
         self._cap = cap
-        self._signatures = _Times(limits.guesses, window_s, cap)
-        self._convs = _Times(limits.guesses, window_s, cap)
-        self._opens = _Times(limits.opens_per_hour, HOUR_S, cap)
+        self._signatures = Times(limits.guesses, window_s, cap)
+        self._convs = Times(limits.guesses, window_s, cap)
+        self._opens = Times(limits.opens_per_hour, HOUR_S, cap)
         self._stopped: OrderedDict[str, float] = OrderedDict()  # place → since when; rising
         self._stops = 0
 
@@ -173,7 +173,7 @@ class Guard:
             stopped=self._stops,
         )
 
-    def _count(self, times: _Times, address: str) -> None:
+    def _count(self, times: Times, address: str) -> None:
         place = place_of(address)
         if place is None:
             return

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from broker.config import Limits, Settings
+from broker.config import Limits, Owners, Settings
 from gateways.configure import (
     TOP,
     ConfigError,
@@ -23,9 +23,28 @@ from gateways.configure import (
 
 def test_the_defaults_are_loopback_and_open_transcripts() -> None:
     configuration = load(None, {})
-    assert configuration == Configuration()
+    assert configuration == Configuration(settings=Settings(owners=Owners(sign_up="open")))
     assert configuration.serve.bind == "127.0.0.1:8766"
     assert configuration.settings.transcripts == "open"
+
+
+@pytest.mark.parametrize(
+    ("options", "expect"),
+    [
+        ({}, "open"),
+        ({"bind": "[::1]:0"}, "open"),
+        ({"public_url": "https://turret.example"}, "invitation"),
+        ({"bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k"}, "invitation"),
+    ],
+)
+def test_anybody_may_sign_up_by_default_only_where_this_machine_alone_can_ask(
+    options: dict[str, Any], expect: str
+) -> None:
+    flags = {**options, "transcripts": "open"}
+    assert load(None, {}, flags).settings.owners.sign_up == expect
+    for chosen in ("open", "invitation", "closed"):
+        environment = {"TURRET_OWNERS_SIGN_UP": chosen}
+        assert load(None, environment, flags).settings.owners.sign_up == chosen
 
 
 def test_flags_outweigh_the_environment_and_the_environment_the_file(tmp_path: Path) -> None:
@@ -121,10 +140,10 @@ def test_a_bind_that_others_can_reach_needs_protection_and_a_chosen_mode(
 def test_a_bench_may_raise_the_limits_on_loopback_and_weakens_nothing_else() -> None:
     settings = load(None, {"TURRET_BENCH": "1"}, {"unsafe_limits": True}).settings
     raised = replace(Limits(), **{name: getattr(settings.limits, name) for name in RAISED})
-    assert settings == Settings(unsafe_limits=True, limits=raised)
+    assert settings == replace(Settings(unsafe_limits=True, limits=raised), owners=settings.owners)
     assert all(getattr(raised, name) > getattr(Limits(), name) for name in RAISED - {"window_ms"})
     assert raised.window_ms == 1
-    assert load(None, {"TURRET_BENCH": "1"}).settings == Settings()
+    assert load(None, {"TURRET_BENCH": "1"}).settings == load(None, {}).settings
 
 
 RAISED = {"window_ms", "conversations", "rings", "rings_per_address", "opens_per_hour", "guesses"}

@@ -31,6 +31,7 @@ SECTIONS = (
     "cli",
     "agent",
     "oauth",
+    "owners",
     "faults",
     "threat",
 )

@@ -1,0 +1,65 @@
+"""Tries to sign in: by e-mail and by address, from their beginning."""
+
+import pytest
+import trio
+
+from broker.actors.attempts import BY_ADDRESS, BY_EMAIL, SIGN_UPS, Attempts
+from broker.clock import VirtualClock
+
+FAR = "203.0.113.7"
+
+
+@pytest.mark.requirement("owners.throttled")
+async def test_five_tries_of_an_email_a_minute_wherever_they_come_from(
+    clock: VirtualClock, autojump_clock: object
+) -> None:
+    attempts = Attempts(clock)
+    for n in range(BY_EMAIL):
+        assert attempts.begin("a@x", f"203.0.113.{n}") is None
+        await trio.sleep(1)
+    stopped = attempts.begin("a@x", "198.51.100.1")
+    assert stopped is not None
+    assert (stopped.code, stopped.detail["retry_after_ms"]) == ("rate_limited", 55_000)
+    assert attempts.begin("b@x", FAR) is None
+    await trio.sleep(54.9)
+    assert attempts.begin("a@x", FAR) is not None  # what is stopped doesn't count: it is not put off
+    await trio.sleep(0.1)
+    assert attempts.begin("a@x", FAR) is None
+    assert attempts.begin("a@x", FAR) is not None
+
+
+@pytest.mark.requirement("owners.throttled")
+async def test_twenty_tries_of_an_address_a_minute_whatever_the_email(clock: VirtualClock) -> None:
+    attempts = Attempts(clock)
+    for n in range(BY_ADDRESS):
+        assert attempts.begin(f"{n}@x", f"2001:db8::{n:x}") is None
+    assert attempts.begin("new@x", "2001:db8::ffff") is not None
+    assert attempts.begin("new@x", "2001:db8:1::1") is None
+    for n in range(BY_ADDRESS + 5):
+        assert attempts.begin(f"local{n}@x", "127.0.0.1") is None
+
+
+async def test_a_good_one_is_taken_back(clock: VirtualClock) -> None:
+    attempts = Attempts(clock)
+    for _ in range(3 * BY_ADDRESS):
+        assert attempts.begin("a@x", FAR) is None
+        attempts.take_back("a@x", FAR)
+    attempts.take_back("a@x", FAR)  # more than there is, is nothing
+
+
+async def test_new_owners_from_an_address(clock: VirtualClock, autojump_clock: object) -> None:
+    attempts = Attempts(clock)
+    for _ in range(SIGN_UPS):
+        assert attempts.sign_up(FAR) is None
+        assert attempts.sign_up("::1") is None
+    stopped = attempts.sign_up(FAR)
+    assert stopped is not None
+    await trio.sleep(stopped.detail["retry_after_ms"] / 1000)
+    assert attempts.sign_up(FAR) is None
+
+
+async def test_its_memory_is_bounded(clock: VirtualClock) -> None:
+    attempts = Attempts(clock, cap=10)
+    for n in range(100):
+        attempts.begin(f"{n}@x", f"198.51.100.{n}")
+    assert len(attempts._emails) == len(attempts._places) == 10

@@ -6,7 +6,8 @@ fault, and the door shows no more of it than an incident number.
 
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
@@ -14,7 +15,8 @@ import trio
 
 from broker.actors.actor import Again
 from broker.actors.admission import Admission
-from broker.actors.calls import read_restored, stream_name
+from broker.actors.agent import AgentActor, read_all_facts, read_facts
+from broker.actors.calls import agent_stream, read_restored, stream_name
 from broker.actors.conversation import ConversationActor, Tally
 from broker.actors.convwatch import ConvWatch
 from broker.actors.desk import DeskActor
@@ -23,13 +25,14 @@ from broker.actors.house import House
 from broker.actors.janitor import Janitor
 from broker.actors.presence import Presence, Watch
 from broker.actors.recent import Recent
+from broker.actors.standing import End, Standing
 from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
 from broker.actors.timers import Timers
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
-from broker.core.desk import Capacity
+from broker.core.desk import Capacity, DeskRow
 from broker.core.machine import Now
 from broker.store.port import Store, Unavailable
 from broker.tools import directory, streams, transcripts, wire
@@ -99,12 +102,13 @@ def _refusing(verb: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any
 class Broker:
     """One running broker. Made by open_broker."""
 
-    def __init__(self, services: Services, tools: Mapping[str, Tool]) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self.tools = {name: tool for name, tool in tools.items() if tool.face != "operator"}
+        self.tools: Mapping[str, Tool] = collect("public")
         """What the public doors list and call."""
-        self.operator_tools = {name: tool for name, tool in tools.items() if tool.face == "operator"}
+        self.operator_tools: Mapping[str, Tool] = collect("operator")
         """For callers with `operator`, never published."""
+        self._verbs = collect("signin")
         self.settings = services.settings
         self.mcp_url: str | None = None
         self.dealing_url: str | None = None
@@ -132,6 +136,21 @@ class Broker:
         tools = {**self.tools, **self.operator_tools} if caller.operator else self.tools
         return await tools[name].run(Context(caller, self._services, progress), params)
 
+    @_refusing
+    async def signin(self, caller: Caller, name: str, params: bytes) -> Any:
+        """Call a verb of the sign-in (broker.tools, face "signin"): for the pages and endpoints behind which a person
+        or a client has been identified, never for what a client names. Raises LookupError; cancelling as in `call`."""
+        return await self._verbs[name].run(Context(caller, self._services), params)
+
+    @_refusing
+    async def judge(self, caller: Caller) -> Refusal | None:
+        """Why this caller may not speak now: unauthenticated or suspended; None: it may."""
+        return await self._services.standing.judge(caller)
+
+    def hold(self, caller: Caller, end: End) -> AbstractContextManager[None]:
+        """For as long as the block lasts `end` is called with why, once the caller has lost its right to speak."""
+        return self._services.standing.hold(caller, end)
+
     def begin(self, caller: Caller, tool: Tool, arguments: Any, then: Then) -> bool:
         """Call a tool without waiting, with arguments of its `quick.type`; nothing is waited for but the disk.
 
@@ -156,31 +175,61 @@ class Broker:
     ) -> Reader | Refusal:
         """The caller's stream after a cursor (None: from now; "0": from the oldest kept).
 
-        With `code` (or a capability for one) it is the stream of the key that the code resolves to now, and ends
-        with desk_moved. Enter the reader as a context manager: while it is open the key counts as online.
+        An agent's token reads the agent's stream. With `code` (or a capability for one) it is the stream of the key
+        that the code resolves to now, and ends with desk_moved; a token reads that of a desk whose key is its agent's.
+        Enter the reader as a context manager: while it is open whoever reads counts as online. It ends where the
+        caller's right to speak ends.
         """
-        if caller.pk is None:
-            return refuse(
-                "unauthenticated", "following a stream needs a proof of its key: authenticate first"
-            )
+        refused = await self._services.standing.judge(caller)
+        if refused is not None:
+            return refused
         code = code or caller.code
-        if code is not None:
-            row = await resolve(self._services, code)
-            if row is None:
-                return unknown_desk(code)
-            if row.pk != caller.pk or caller.code not in (None, code):
-                return refuse("not_a_party", "the code does not resolve to your key")
-        held = self._services.presence.attach(caller.pk)
-        stream = stream_name(caller.pk)
-        reader = await self._services.hub.read(stream, after, code=code, until=caller.until, held=held)
+        if code is None and caller.agent is not None:
+            return await self._read(caller, agent_stream(caller.agent), caller.agent, after)
+        row = await resolve(self._services, code) if code is not None else None
+        if code is not None and row is None:
+            return unknown_desk(code)
+        pk = self._reads_as(caller, row)
+        if isinstance(pk, Refusal):
+            return pk
+        reader = await self._read(caller, stream_name(pk), pk, after, code)
         try:
-            await keep_in_use(self._services, caller.pk)
+            await keep_in_use(self._services, pk)
             row = await resolve(self._services, code) if code is not None else None
         except BaseException:
             reader.close()
             raise
-        if code is not None and (row is None or row.pk != caller.pk):  # it moved before we had subscribed
+        if code is not None and (row is None or row.pk != pk):  # it moved before we had subscribed
             reader.end(_gone(code, row.pk if row is not None else None))
+        return reader
+
+    def _reads_as(self, caller: Caller, row: DeskRow | None) -> Pk | Refusal:
+        """The key whose stream the caller reads: its own, that of the desk named (`row`) where it may."""
+        if caller.pk is None and caller.agent is None:
+            return refuse(
+                "unauthenticated",
+                "following a stream needs a proof of its key, or a token: authenticate first",
+            )
+        if row is None:
+            assert caller.pk is not None  # an agent without a code reads its own stream
+            return caller.pk
+        own = row.pk == caller.pk and caller.code in (None, row.code)
+        if own or (caller.agent is not None and self._services.standing.holder(row.pk) == caller.agent):
+            return Pk(row.pk)
+        return refuse("not_a_party", "the code does not resolve to your key")
+
+    async def _read(
+        self, caller: Caller, stream: str, reads_as: str, after: str | None, code: str | None = None
+    ) -> Reader:
+        services = self._services
+        held = ExitStack()
+        held.enter_context(services.presence.attach(reads_as))
+        try:
+            reader = await services.hub.read(stream, after, code=code, until=caller.until, held=held)
+        except BaseException:
+            held.close()
+            raise
+        held.enter_context(services.standing.hold(caller, reader.end))  # the reader closes what it holds
         return reader
 
     @_refusing
@@ -320,8 +369,11 @@ async def open_broker(
             tally=Tally(),
             suspended={document.id for document in await store.due("desk", "suspended", 1, 10_000)},
             info=lambda: broker.wire_info(),
+            standing=Standing(),
         )
-        broker = Broker(services, collect())
+        async for agent_id, facts in read_all_facts(store):
+            services.standing.told(agent_id, facts)
+        broker = Broker(services)
         _add_actors(services, timers, broker.desk_changed)
         nursery.start_soon(house.reap)
         nursery.start_soon(house.overdue.run)
@@ -367,6 +419,7 @@ def _add_actors(
             nudge=timers.nudge,
             mailbox=mailbox,
             commit_timeout_s=timeout,
+            holder=services.standing.holder,
         ),
     )
     services.house.add(
@@ -381,5 +434,21 @@ def _add_actors(
             changed=desk_changed,
             mailbox=mailbox,
             commit_timeout_s=timeout,
+            holder=services.standing.holder,
         ),
     )
+    _add_network(services, timers)
+
+
+def _add_network(services: Services, timers: Timers) -> None:
+    """The actors of the network: each is one stored document (broker.actors.record)."""
+    parts: dict[str, Any] = {
+        "store": services.store,
+        "clock": services.clock,
+        "nudge": timers.nudge,
+        "mailbox": services.settings.actors.mailbox,
+        "commit_timeout_s": services.settings.store.commit_timeout_s,
+    }
+    standing = services.standing
+    services.house.add("agent", lambda agent_id: AgentActor(agent_id, told=standing.told, **parts))
+    standing.learn("ag_", partial(read_facts, services.store))

@@ -170,7 +170,7 @@ def events() -> str:
         [
             NOTE,
             "# Events\n",
-            'What arrives on a key\'s stream, on every door. `cursor` means "the last one that I have";',
+            "What arrives on a key's or an agent's stream, on every door. `cursor` means \"the last one that I have\";",
             "`own` says whether this key sent it. See [wire.md](wire.md#streams).\n",
             *table(("event", "to whom", "members beside `cursor` and `own`"), rows),
             "",
@@ -191,6 +191,11 @@ EVENTS = {
     "desk_moved": ("the key that held the desk", "`code`, `pk`, `moved_at`"),
     "desk_closed": ("the key that held the desk", "`code`, `closed_at`"),
     "moving": ("the desk's key, when a recovery key moves it", "`code`, `new_pk`, `effective_at`"),
+    "message": ("the agent that a direct message is for", "the message, as in `get_inbox`"),
+    "channel": ("a member of a channel that has news, once until it reads", "`channel_id`, `seq`"),
+    "contact": ("both agents of a contact request", "the request, as in `list_contact_requests`"),
+    "agreement": ("both agents of an agreement", "the agreement, as in `list_agreements`"),
+    "notice": ("an agent that the broker or an operator has news for", "`what`, and members of its own"),
 }
 
 
@@ -209,7 +214,7 @@ def tools() -> str:
 
     assert AREAS  # importing them has filled the registry
     lines = [NOTE, "# Tools\n", *TOOLS_INTRODUCTION]
-    found = registry.published()
+    found = registry.collect()
     lines += [", ".join(f"[`{name}`](#{name})" for name in found), ""]
     for name, tool in found.items():
         lines += [f"## {name}\n", tool.description, ""]

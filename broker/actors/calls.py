@@ -1,6 +1,7 @@
 """A call as the store has it: names, rows, and its state read back from them (wire.md, Retries, Limits)."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -61,6 +62,21 @@ def log_name(conv: str) -> str:
 def stream_name(pk: str) -> str:
     """The stream of a key."""
     return f"pk:{pk}"
+
+
+def agent_stream(agent_id: str) -> str:
+    """The stream of an agent."""
+    return f"agent:{agent_id}"
+
+
+Holder = Callable[[str], str | None]
+"""The agent whose key a pk is now, if it is one's."""
+
+
+def streams_of(pk: str, holder: Holder) -> tuple[str, ...]:
+    """Where a key's events go: its own stream, and that of the agent whose key it is."""
+    agent_id = holder(pk)
+    return (stream_name(pk),) if agent_id is None else (stream_name(pk), agent_stream(agent_id))
 
 
 def pair_name(one: str, other: str) -> str:

@@ -11,7 +11,16 @@ from typing import Any
 import msgspec
 
 from broker.actors.actor import NOT_NOW, Actor, Stop, Write
-from broker.actors.calls import Ack, ConvRow, find_replay, log_name, pair_name, read_state, stream_name
+from broker.actors.calls import (
+    Ack,
+    ConvRow,
+    Holder,
+    find_replay,
+    log_name,
+    pair_name,
+    read_state,
+    streams_of,
+)
 from broker.actors.house import House
 from broker.actors.recent import Recent
 from broker.clock import Clock
@@ -89,14 +98,16 @@ class ConversationActor(Actor[Conversation]):
         nudge: Callable[[int], None],
         mailbox: int,
         commit_timeout_s: float,
+        holder: Holder = lambda _: None,
     ) -> None:
         super().__init__(
             conv, store=store, mailbox=mailbox, commit_timeout_s=commit_timeout_s, overdue=house.overdue
         )
         self.log = log_name(conv)
         self._clock = clock
-        self._deliver: dict[str, tuple[Deliver, ...]] = {}
-        """By sender: where the parties' own types are delivered."""
+        self._holder = holder
+        self._deliver: dict[tuple[str, str | None, str | None], tuple[Deliver, ...]] = {}
+        """By sender and whose keys the parties are: where the parties' own types are delivered."""
         self._rules = rules
         self._keyring = keyring
         self._house = house
@@ -277,10 +288,11 @@ class ConversationActor(Actor[Conversation]):
     def deliveries(self, state: Conversation, record: Accepted) -> tuple[Deliver, ...]:
         """Both parties' streams; made once for each sender of what goes to both alike."""
         if record.type in ("CALL", "END"):
-            return _deliveries(state, record)
-        made = self._deliver.get(record.sender)
+            return _deliveries(state, record, self._holder)
+        key = (record.sender, self._holder(state.caller), self._holder(state.callee))
+        made = self._deliver.get(key)
         if made is None:
-            made = self._deliver[record.sender] = _deliveries(state, record)
+            made = self._deliver[key] = _deliveries(state, record, self._holder)
         return made
 
     def folded(self, state: Conversation, record: Accepted, put: Put | None) -> None:
@@ -392,10 +404,11 @@ def taken(state: Conversation, sender: str) -> Refusal:
     return core.conflict(state, 0)
 
 
-def _deliveries(state: Conversation, record: Accepted) -> tuple[Deliver, ...]:
+def _deliveries(state: Conversation, record: Accepted, holder: Holder) -> tuple[Deliver, ...]:
     kind = "end" if record.type == "END" else "env"
     called = "ring" if record.type == "CALL" else kind
-    return (
-        Deliver(stream_name(state.caller), kind, own=record.sender == state.caller),
-        Deliver(stream_name(state.callee), called, own=record.sender == state.callee),
+    return tuple(
+        Deliver(stream, kind, own=record.sender == party)
+        for party, kind in ((state.caller, kind), (state.callee, called))
+        for stream in streams_of(party, holder)
     )

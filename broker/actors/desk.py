@@ -13,14 +13,15 @@ from typing import Any
 import msgspec
 
 from broker.actors.actor import Actor, Stop
-from broker.actors.calls import ConvRow, pair_name, stream_name
+from broker.actors.calls import ConvRow, Holder, pair_name, streams_of
 from broker.actors.conversation import Dialled, Doubtful, Finished, Rung
+from broker.actors.once import Once
 from broker.clock import Clock
 from broker.config import Desks
 from broker.core import desk as core
 from broker.core.conversation import Due
 from broker.core.desk import Capacity, CodeRow, DeskRow, Moving, Place, Places, Ring, Screen
-from broker.store.port import Deliver, Document, Put, Remember, Store, Unit
+from broker.store.port import Deliver, Document, Put, Store, Unit
 from broker.wire.call import Phase
 from broker.wire.ids import Pk
 from broker.wire.refusals import Refusal, refuse
@@ -59,19 +60,6 @@ class Release(msgspec.Struct, frozen=True):
     token: int
 
 
-class Nonce(msgspec.Struct, frozen=True):
-    """What is remembered of a statement: its key's scope, its nonce, its digest and how long."""
-
-    scope: str
-    nonce: str
-    digest: bytes
-    until: int
-
-    def remember(self, outcome: dict[str, Any]) -> Remember:
-        """The op that keeps the answer in the same commit."""
-        return Remember(self.scope, self.nonce, self.digest, msgspec.json.encode(outcome), self.until)
-
-
 class MayOpen(msgspec.Struct, frozen=True):
     """Whether Open would be refused for its code or its key. Answer: None or Refusal."""
 
@@ -83,7 +71,7 @@ class Open(msgspec.Struct, frozen=True):
 
     code: str
     recovery_pk: str | None
-    nonce: Nonce
+    once: Once
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -92,21 +80,21 @@ class Move(msgspec.Struct, frozen=True):
     code: str
     new_pk: str
     by_recovery: bool
-    nonce: Nonce
+    once: Once
 
 
 class CancelMove(msgspec.Struct, frozen=True):
     """cancel_move by the desk's own key."""
 
     code: str
-    nonce: Nonce
+    once: Once
 
 
 class Close(msgspec.Struct, frozen=True):
     """close_desk by the desk's own key."""
 
     code: str
-    nonce: Nonce
+    once: Once
 
 
 class SetScreen(msgspec.Struct, frozen=True):
@@ -114,7 +102,7 @@ class SetScreen(msgspec.Struct, frozen=True):
 
     code: str
     screen: Screen
-    nonce: Nonce
+    once: Once
 
 
 class Used(msgspec.Struct, frozen=True):
@@ -142,6 +130,7 @@ class DeskActor(Actor[Desk]):
         changed: Callable[[str, str | None, str | None], None],
         mailbox: int,
         commit_timeout_s: float,
+        holder: Holder = lambda _: None,
     ) -> None:
         super().__init__(pk, store=store, mailbox=mailbox, commit_timeout_s=commit_timeout_s)
         self._clock = clock
@@ -149,6 +138,7 @@ class DeskActor(Actor[Desk]):
         self._settings = settings
         self._nudge = nudge
         self._changed = changed
+        self._holder = holder
 
     async def load(self) -> Desk:
         places = Places(Pk(self.key))
@@ -259,7 +249,7 @@ class DeskActor(Actor[Desk]):
         )
         put_code = Put("code", code, holder.version if holder else 0, msgspec.json.encode(CodeRow(self.key)))
         puts = (put_code, *await self._lapsed_code(old, code))
-        answer = await self._write(desk, row, puts, command.nonce, core.row_result(row))
+        answer = await self._write(desk, row, puts, command.once, core.row_result(row))
         if not isinstance(answer, Refusal):
             self._changed(code, None, self.key)
         return answer
@@ -307,7 +297,7 @@ class DeskActor(Actor[Desk]):
         if await self._vacant(command.new_pk) is None:
             return refuse("desk_exists", "the new key already holds a desk")
         if not command.by_recovery:
-            return await self._hand_over(desk, row, command.new_pk, command.nonce)
+            return await self._hand_over(desk, row, command.new_pk, command.once)
         if row.moving is not None:
             waiting = {"new_pk": row.moving.new_pk, "effective_at": row.moving.effective_at}
             return refuse("conflict", "a recovery key's move waits already; cancel it first", moving=waiting)
@@ -315,7 +305,7 @@ class DeskActor(Actor[Desk]):
         event = {"code": row.code, "new_pk": command.new_pk, "effective_at": at}
         moving = msgspec.structs.replace(row, moving=Moving(command.new_pk, at))
         answer = {"code": row.code, "effective_at": at}
-        answered = await self._write(desk, moving, (), command.nonce, answer, ("moving", event))
+        answered = await self._write(desk, moving, (), command.once, answer, ("moving", event))
         self._nudge(at)
         return answered
 
@@ -329,7 +319,7 @@ class DeskActor(Actor[Desk]):
         return (document.version, row) if lapsed else None
 
     async def _hand_over(
-        self, desk: Desk, row: DeskRow, new_pk: str, nonce: Nonce | None
+        self, desk: Desk, row: DeskRow, new_pk: str, once: Once | None
     ) -> dict[str, Any] | Refusal:
         """The desk goes to a new key: one unit for both rows, the code and the event on the old key's stream."""
         now = self._clock.now_ms()
@@ -346,7 +336,7 @@ class DeskActor(Actor[Desk]):
             *await self._lapsed_code(old, row.code),
         )
         event = {"code": row.code, "pk": new_pk, "moved_at": now}
-        answer = await self._write(desk, None, puts, nonce, core.row_result(moved), ("desk_moved", event))
+        answer = await self._write(desk, None, puts, once, core.row_result(moved), ("desk_moved", event))
         if not isinstance(answer, Refusal):
             self._changed(row.code, row.pk, new_pk)
         return answer
@@ -357,15 +347,15 @@ class DeskActor(Actor[Desk]):
             return refuse("unknown_desk", "this key does not hold that code any more")
         if row.moving is None:
             return refuse("not_found", "no move of this desk is waiting")
-        return await self._stay(desk, row, row.moving, command.nonce)
+        return await self._stay(desk, row, row.moving, command.once)
 
     async def _stay(
-        self, desk: Desk, row: DeskRow, moving: Moving, nonce: Nonce | None
+        self, desk: Desk, row: DeskRow, moving: Moving, once: Once | None
     ) -> dict[str, Any] | Refusal:
         """The recovery key's move is off; whoever was told of it is told."""
         stays = msgspec.structs.replace(row, moving=None)
         event = {"code": row.code, "new_pk": moving.new_pk, "cancelled": True}
-        return await self._write(desk, stays, (), nonce, core.row_result(stays), ("moving", event))
+        return await self._write(desk, stays, (), once, core.row_result(stays), ("moving", event))
 
     async def _close(self, desk: Desk, command: Close) -> dict[str, Any] | Refusal:
         row = desk.row
@@ -379,7 +369,7 @@ class DeskActor(Actor[Desk]):
         put = Put("code", row.code, code.version if code else 0, closed)
         event = {"code": row.code, "closed_at": now}
         answer = await self._write(
-            desk, None, (put,), command.nonce, core.row_result(row), ("desk_closed", event)
+            desk, None, (put,), command.once, core.row_result(row), ("desk_closed", event)
         )
         if not isinstance(answer, Refusal):
             self._changed(row.code, row.pk, None)
@@ -390,7 +380,7 @@ class DeskActor(Actor[Desk]):
         if row is None or row.code != command.code:
             return refuse("unknown_desk", "this key does not hold that code any more")
         screened = msgspec.structs.replace(row, screen=command.screen)
-        return await self._write(desk, screened, (), command.nonce, core.row_result(screened))
+        return await self._write(desk, screened, (), command.once, core.row_result(screened))
 
     async def _suspend(self, desk: Desk, command: Suspend) -> dict[str, Any] | Refusal:
         if desk.row is None:
@@ -424,7 +414,7 @@ class DeskActor(Actor[Desk]):
         desk: Desk,
         row: DeskRow | None,
         puts: tuple[Put, ...],
-        nonce: Nonce | None,
+        once: Once | None,
         answer: dict[str, Any],
         event: tuple[str, dict[str, Any]] | None = None,
     ) -> dict[str, Any] | Refusal:
@@ -433,8 +423,8 @@ class DeskActor(Actor[Desk]):
         index = _index_of(row) if row is not None else ()
         unit = Unit(
             puts=(Put("desk", self.key, desk.version, doc, index), *puts),
-            deliver=((_event(self.key, event, self._clock.now_ms()),) if event is not None else ()),
-            remember=nonce.remember(answer) if nonce is not None else None,
+            deliver=self._events(event) if event is not None else (),
+            remember=once.remember(answer) if once is not None else None,
         )
         refused = await self.commit(unit)
         if refused is not None:
@@ -442,6 +432,12 @@ class DeskActor(Actor[Desk]):
         desk.row = row
         desk.version = desk.version + 1 if row is not None else 0
         return answer
+
+    def _events(self, event: tuple[str, dict[str, Any]]) -> tuple[Deliver, ...]:
+        """A desk's own event on its key's streams; kept from now on as long as any other."""
+        kind, members = event
+        data, at = msgspec.json.encode(members), self._clock.now_ms()
+        return tuple(Deliver(stream, kind, data=data, at=at) for stream in streams_of(self.key, self._holder))
 
     async def _read_row(self) -> tuple[DeskRow | None, int]:
         document = await self.store.get("desk", self.key)
@@ -459,11 +455,6 @@ class DeskActor(Actor[Desk]):
             if len(page) < PAGE:
                 return found
             after = page[-1].order
-
-
-def _event(pk: str, event: tuple[str, dict[str, Any]], at: int) -> Deliver:
-    """A desk's own event on its key's stream; kept from `at` on as long as any other."""
-    return Deliver(stream_name(pk), event[0], data=msgspec.json.encode(event[1]), at=at)
 
 
 def _index_of(row: DeskRow) -> tuple[tuple[str, str | int], ...]:

@@ -1,5 +1,6 @@
 """Who calls, and the parts of the broker that a tool may use."""
 
+import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,7 +9,9 @@ import msgspec
 from broker.actors.conversation import Tally
 from broker.actors.guard import Guard
 from broker.actors.house import House
+from broker.actors.once import Once
 from broker.actors.presence import Presence
+from broker.actors.standing import Standing
 from broker.actors.streams import Hub
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
@@ -16,7 +19,8 @@ from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.store.port import Store
 from broker.tools.follows import Follows
-from broker.wire.ids import Pk
+from broker.tools.underway import Underway
+from broker.wire.ids import Pk, ulid
 from broker.wire.keyring import Keyring
 
 Progress = Callable[[bytes], Awaitable[None]]
@@ -39,7 +43,21 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     authenticated: bool = False
     """The connection answered its challenge (not merely showed a read capability)."""
     principal: str | None = None
-    """For whom its token speaks: issuer, client and subject as one text."""
+    """Its token's subject: an agent's id or an owner's; of an outside issuer's other subjects, issuer and subject."""
+    agent: str | None = None
+    """The agent that the token acts for."""
+    owner: str | None = None
+    """The owner that the token acts for, or the owner of that agent."""
+    client: str | None = None
+    """The OAuth client to which the token was given."""
+    grant: str | None = None
+    """The owner's consent that it came of."""
+    kid: str | None = None
+    """The agent's key that it was got with."""
+    issued: int = 0
+    """Unix seconds at which the token was made."""
+    scopes: frozenset[str] = frozenset()
+    """What the token allows."""
     operator: bool = False
 
     @property
@@ -50,7 +68,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def exempt(self) -> bool:
         """Whether the guessing limit passes it by."""
-        return self.loopback or self.authenticated
+        return self.loopback or self.authenticated or self.principal is not None
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +91,16 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The well-known document (wire.md, wire_info)."""
     follows: Follows = msgspec.field(default_factory=Follows)
     """Follow statements that were verified."""
+    standing: Standing
+    """Who may still speak."""
+    entropy: Callable[[int], bytes] = secrets.token_bytes
+    """So many bytes of chance, for ids and secrets."""
+    underway: Underway = msgspec.field(default_factory=Underway)
+    """Requests with an idempotency key that are being done."""
+
+    def new_id(self, prefix: str) -> str:
+        """A fresh id: the prefix (`ag_`) and a ULID."""
+        return prefix + ulid(self.clock.now_ms(), self.entropy(10))
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -81,3 +109,5 @@ class Context(msgspec.Struct, frozen=True):
     caller: Caller
     services: Services
     progress: Progress | None = None
+    once: Once | None = None
+    """The request's idempotency key: whoever makes the change remembers the answer with it, in the same commit."""

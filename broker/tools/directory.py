@@ -168,7 +168,7 @@ async def _open(context: Context, proven: Proven) -> Any:
     stopped = services.guard.open_desk(caller.address, caller.loopback)
     if stopped is not None:
         return stopped
-    command = Open(code, str(recovery) if recovery is not None else None, proven.nonce)
+    command = Open(code, str(recovery) if recovery is not None else None, proven.once)
     answer = _disk_full(services) or await services.house.ask("desk", made.pk, command)
     if isinstance(answer, Refusal) and answer.code != "in_doubt":
         services.guard.unopened(caller.address, caller.loopback)  # a refused one spends nothing
@@ -203,7 +203,7 @@ async def _move(context: Context, proven: Proven) -> Any:
         return refuse("not_a_party", "the code resolves to another key")
     if new_pk == row.pk:
         return refuse("bad_statement", "new_pk is the key that holds the desk", path="new_pk")
-    return await services.house.ask("desk", row.pk, Move(code, new_pk, made.pk != row.pk, proven.nonce))
+    return await services.house.ask("desk", row.pk, Move(code, new_pk, made.pk != row.pk, proven.once))
 
 
 async def _by_own_key(context: Context, text: bytes, sig: str, do: str) -> DeskResult | Refusal:
@@ -224,11 +224,11 @@ async def _change(context: Context, proven: Proven) -> Any:
         return refuse("not_a_party", "the code resolves to another key")
     command: CancelMove | Close | SetScreen
     if do == "cancel_move":
-        command = CancelMove(code, proven.nonce)
+        command = CancelMove(code, proven.once)
     elif do == "close_desk":
-        command = Close(code, proven.nonce)
+        command = Close(code, proven.once)
     else:
-        command = SetScreen(code, _screen(made.members), proven.nonce)
+        command = SetScreen(code, _screen(made.members), proven.once)
     return await services.house.ask("desk", row.pk, command)
 
 

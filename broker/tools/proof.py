@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from broker.actors.desk import Nonce
+from broker.actors.once import Once
 from broker.store.port import Remembered
 from broker.tools.context import Caller, Context, Services
 from broker.tools.lookup import resolve, unknown_desk
@@ -21,7 +21,7 @@ class Proven(msgspec.Struct, frozen=True):
     """A statement whose signature is good, and what to remember of it."""
 
     statement: Statement
-    nonce: Nonce
+    once: Once
 
 
 async def prove(
@@ -52,7 +52,7 @@ async def prove(
     if stale is not None:
         return stale
     until = (statement.ts + services.settings.calls.skew_s + NONCE_KEPT_S) * 1000
-    return Proven(statement, Nonce(scope, statement.nonce, digest, until))
+    return Proven(statement, Once(scope, statement.nonce, digest, until))
 
 
 async def settle(context: Context, proven: Proven) -> dict[str, Any] | Refusal | None:
@@ -61,11 +61,11 @@ async def settle(context: Context, proven: Proven) -> dict[str, Any] | Refusal |
     The identical statement sent twice at once is done once: the other one gets the stored answer, and not a refusal
     for what was done. None: the nonce is unused.
     """
-    nonce = proven.nonce
-    remembered = await context.services.store.recall(nonce.scope, nonce.nonce)
+    once = proven.once
+    remembered = await context.services.store.recall(once.scope, once.key)
     if remembered is None:
         return None
-    return _stored(remembered, nonce.digest) or _used()
+    return _stored(remembered, once.digest) or _used()
 
 
 async def capability(context: Context, text: bytes, sig: str) -> Caller | Refusal:

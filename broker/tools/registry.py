@@ -4,6 +4,10 @@
 2. Params arrive as JSON text, strictly read. A wrong one is a refusal that names its path; envelope, sig, conv
    and n are judged as the envelope (wire.md, Refusals).
 3. The tool returns its result (a Struct or dict) or a Refusal. It never raises for bad input.
+4. A tool that says a scope is for callers with a token: who may call is looked at before the params are. One that is
+   `keyed` takes an idempotency_key.
+5. What the public doors call has one space of names, the operators' tools have another, the verbs behind the sign-in
+   pages a third, which no door lists.
 """
 
 import inspect
@@ -13,14 +17,17 @@ from typing import Any, Final, Literal, get_args, get_type_hints
 import msgspec
 from msgspec.structs import astuple
 
+from broker.tools.access import allowed
 from broker.tools.context import Context
+from broker.tools.idempotency import PARAM, KeyParam, bind, run_once
 from broker.wire import canonical
 from broker.wire.grammar import shown
 from broker.wire.refusals import Refusal, refuse
 
-Face = Literal["wire", "network", "arena", "trial", "operator"]
+Face = Literal["wire", "network", "arena", "trial", "operator", "signin"]
+Space = Literal["public", "operator", "signin"]
 _ENVELOPE_PARAMS: Final = frozenset({"envelope", "sig", "conv", "n"})
-_TOOLS: Final[dict[str, "Tool"]] = {}
+_TOOLS: Final[dict[tuple[Space, str], "Tool"]] = {}
 
 ToolFunction = Callable[..., Awaitable[Any]]
 Then = Callable[[Any], object]
@@ -62,6 +69,12 @@ class Tool(msgspec.Struct, frozen=True):
     start: Starter | None = None
     """Its way without waiting, and `quick`, how its arguments are read for that; both or none."""
     quick: "Quick | None" = None
+    scope: str | None = None
+    """The scope that its caller's token must have; None: it needs no token."""
+    agent: bool = True
+    """Whether the token must act for an agent; where it has a scope at all."""
+    keyed: bool = False
+    """Whether it takes an idempotency_key."""
 
     @property
     def annotations(self) -> dict[str, bool]:
@@ -96,11 +109,22 @@ class Tool(msgspec.Struct, frozen=True):
         return arguments
 
     async def run(self, context: Context, text: bytes) -> Any:
-        """Decode and call. Returns the result or a Refusal; what cancelling does is the tool's to say."""
+        """Look who calls, decode and call. Returns the result or a Refusal; what cancelling does is the tool's to
+        say."""
+        if self.scope is not None:
+            refused = await allowed(context, self.scope, self.agent)
+            if refused is not None:
+                return refused
         arguments = self.decode(text)
         if isinstance(arguments, Refusal):
             return arguments
-        return await self.function(context, **arguments)
+        key = arguments.pop(PARAM, None) if self.keyed else None
+        if key is None:
+            return await self.function(context, **arguments)
+        once = bind(context, self.name, key, text)
+        if isinstance(once, Refusal):
+            return once
+        return await run_once(context, once, lambda keyed: self.function(keyed, **arguments))
 
 
 class Quick:
@@ -146,20 +170,27 @@ def tool(
     idempotent: bool = True,
     streams: bool = False,
     start: Starter | None = None,
+    scope: str | None = None,
+    agent: bool = True,
+    keyed: bool = False,
+    name: str | None = None,
 ) -> Callable[[ToolFunction], ToolFunction]:
-    """Register the decorated function under its own name; `start` is its way without waiting."""
+    """Register the decorated function under `name`, else its own; the other arguments are Tool's members."""
 
     def register(function: ToolFunction) -> ToolFunction:
-        name = function.__name__
-        if name in _TOOLS:
-            raise ValueError(f"two tools are called {name}")
+        called = name or function.__name__
+        space = space_of(face)
+        if (space, called) in _TOOLS:
+            raise ValueError(f"two tools are called {called}")
         hints = get_type_hints(function, include_extras=True)
         result = hints.pop("return", Any)
         signature = inspect.signature(function).parameters
         names = [parameter for parameter in signature if parameter != "context"]
         params = {n: _param(n, hints[n], signature[n].default is inspect.Parameter.empty) for n in names}
-        _TOOLS[name] = Tool(
-            name=name,
+        if keyed:
+            params[PARAM] = _param(PARAM, KeyParam, required=False)
+        _TOOLS[space, called] = Tool(
+            name=called,
             face=face,
             area=function.__module__.rpartition(".")[2],
             title=title,
@@ -174,20 +205,23 @@ def tool(
             streams=streams,
             start=start,
             quick=Quick(params) if start is not None and Quick.fits(params) else None,
+            scope=scope,
+            agent=agent,
+            keyed=keyed,
         )
         return function
 
     return register
 
 
-def collect() -> dict[str, Tool]:
-    """All tools registered so far, by name, in order of name."""
-    return dict(sorted(_TOOLS.items()))
+def space_of(face: Face) -> Space:
+    """The space of names that a face's tools have."""
+    return face if face in ("operator", "signin") else "public"
 
 
-def published() -> dict[str, Tool]:
-    """The tools that the public doors list and call: all but the operators'."""
-    return {name: made for name, made in collect().items() if made.face != "operator"}
+def collect(space: Space = "public") -> dict[str, Tool]:
+    """The tools of a space that are registered so far, by name, in order of name."""
+    return {name: made for (its, name), made in sorted(_TOOLS.items()) if its == space}
 
 
 def _param(name: str, hint: Any, required: bool) -> Param:

@@ -10,8 +10,11 @@ from typing import Final, Literal
 
 import msgspec
 
-Kind = Literal["ring", "env", "end", "desk_moved", "desk_closed", "moving"]
-KINDS: Final[tuple[str, ...]] = ("ring", "env", "end", "desk_moved", "desk_closed", "moving")
+WIRE_KINDS: Final = ("ring", "env", "end", "desk_moved", "desk_closed", "moving")
+"""Events of the wire: on a key's stream, and on the stream of the agent whose key it is."""
+NETWORK_KINDS: Final = ("message", "channel", "contact", "agreement", "notice")
+"""Events of the network, on an agent's stream alone."""
+KINDS: Final = (*WIRE_KINDS, *NETWORK_KINDS)
 
 Reason = Literal["trimmed", "epoch_changed", "unknown", "future"]
 

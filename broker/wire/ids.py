@@ -2,6 +2,8 @@
 
 1. A form is checked once, at the door; inside the broker the type says that it was.
 2. Hex is lower case. Nothing is normalised.
+3. What the network names has a prefix that says what it is, and a ULID: 48 bits of time, 80 of chance, in order of
+   time (network.md, Identity).
 """
 
 import re
@@ -27,9 +29,23 @@ NONCE: Final = re.compile(r"[0-9a-f]{32}")
 MAX_SAFE: Final = 2**53 - 1
 """The largest integer that every JSON reader keeps (RFC 7493)."""
 
+ULID: Final = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
+"""The 26 characters of a ULID: Crockford's base 32, capital letters alone."""
+AGENT: Final = re.compile(f"ag_{ULID}")
+OWNER: Final = re.compile(f"ow_{ULID}")
+_CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
 PkParam = Annotated[
     str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)", description="Ed25519 public key, 64 lowercase hex characters")
 ]
 CodeParam = Annotated[
     str, Meta(pattern=r"^[A-Z]{4}$(?!\n)", description="a desk's code: four capital letters")
 ]
+
+
+def ulid(ms: int, entropy: bytes) -> str:
+    """The ULID of a Unix millisecond and ten bytes of chance. Raises ValueError for other sizes."""
+    if len(entropy) != 10 or not 0 <= ms < 1 << 48:
+        raise ValueError("a ULID takes 48 bits of time and ten bytes of chance")
+    value = ms << 80 | int.from_bytes(entropy)
+    return "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))

@@ -47,6 +47,11 @@ CODES: Final[dict[str, Code]] = {
     "in_doubt": Code(503, True, "not known yet whether it was written; repeat the identical request only"),
     "unauthenticated": Code(401, False, "this needs a key's proof or a token"),
     "insufficient_scope": Code(403, False, "the token lacks a scope"),
+    "agent_required": Code(403, False, "this acts for an agent; the token speaks for an owner"),
+    "agreement_required": Code(403, False, "the two have no agreement that allows this"),
+    "already_exists": Code(409, False, "there is one of this name already, or one that waits"),
+    "quota_exceeded": Code(429, False, "more than this caller may have or do; `reason` says of what"),
+    "IDEMPOTENCY_MISMATCH": Code(409, False, "this idempotency_key was used for another request"),
     "suspended": Code(403, False, "suspended by the operators"),
 }
 """Order as in wire.md. `conflict` alone carries `rebuild: true`."""

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from broker.app import AREAS, Tool
-from broker.tools.registry import published
+from broker.tools.registry import collect
 from broker.wire.statement import TABLE
 from gateways.client.asking import open_asker
 from gateways.client.signer import Signer
@@ -32,7 +32,7 @@ _STATEMENT_MEMBERS: Final[dict[str, dict[str, Any]]] = {
 def tools() -> Mapping[str, Tool]:
     """The published tools; importing the areas has filled the registry."""
     assert AREAS
-    return published()
+    return collect()
 
 
 def command_for(tool: Tool) -> click.Command:

@@ -142,7 +142,10 @@ async def test_statistics_count_and_hold_no_ids(bench: Bench) -> None:
     await bench.call("send_env", **line.next("RFQ"))
     statistics = bench.broker.statistics()
     assert statistics.accepted == 3, "a replay is not accepted again"
-    assert statistics.actors == {"conversation": 1, "desk": 2}
+    assert {kind: count for kind, count in statistics.actors.items() if count} == {
+        "conversation": 1,
+        "desk": 2,
+    }
 
 
 async def test_a_broker_may_be_opened_again_on_its_store() -> None:

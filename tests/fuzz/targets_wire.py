@@ -6,7 +6,7 @@ from typing import Any
 
 import rfc8785
 
-from broker.tools.registry import published
+from broker.tools.registry import collect
 from broker.wire import canonical, envelope, events, statement
 from broker.wire.chain import verify_transcript
 from broker.wire.refusals import Refusal
@@ -18,7 +18,7 @@ from tests.fuzz.harness import Meter, Target, Wrong
 from tests.fuzz.inputs import ENVELOPES, JSON_SEEDS, REFUSED_TEXTS, TOKENS, compact, json_texts
 from tests.support.vectors import KEYS, export_lines
 
-TOOLS = published()
+TOOLS = collect()
 READER = QuickReader(TOOLS)
 KEY = next(iter(KEYS.values()))
 

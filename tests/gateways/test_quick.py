@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.app import Tool
-from broker.tools.registry import published
+from broker.tools.registry import collect
 from broker.wire.refusals import Refusal
 from gateways import jsonrpc
 from gateways.quick import QuickReader, Started
 
-TOOL: Tool = published()["send_env"]
+TOOL: Tool = collect()["send_env"]
 READER = QuickReader({"send_env": TOOL})
 PARAMS: dict[str, Any] = {
     "conv": "a1b2c3d4e5f6a7b8",

@@ -52,7 +52,7 @@ MUTANTS = (
         "    if isinstance(refused, Refusal):\n        return refused\n    place = _disk_full(services) or ",
         "    refused = _disk_full(services) or refused\n    if isinstance(refused, Refusal):\n        return refused\n    place = ",
     ),
-    ("presence.stream", "broker/app.py", "held = self._services.presence.attach(caller.pk)", "held = None"),
+    ("presence.stream", "broker/app.py", "held.enter_context(services.presence.attach(reads_as))", "pass"),
     (
         "retries.late-commit",
         DESK,
@@ -87,7 +87,7 @@ MUTANTS = (
     (
         "desk.explained-by-the-log",
         "broker/tools/proof.py",
-        "    return _stored(remembered, nonce.digest) or _used()",
+        "    return _stored(remembered, once.digest) or _used()",
         "    return None",
     ),
     (

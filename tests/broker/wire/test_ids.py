@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from broker.wire.ids import CODE, CONV, MAX_SAFE, NONCE, PK, SIG, TYPE, CodeParam, PkParam
+from broker.wire.ids import AGENT, CODE, CONV, MAX_SAFE, NONCE, OWNER, PK, SIG, TYPE, CodeParam, PkParam, ulid
 
 
 @pytest.mark.requirement("envelope.forms")
@@ -43,3 +43,20 @@ def test_the_patterns_that_tools_show_are_the_same_forms() -> None:
         # `$` alone would take a line's end after it, as Python's `re` has it.
         assert get_args(param)[1].pattern == rf"^{pattern.pattern}$(?!\n)"
     assert MAX_SAFE == 9_007_199_254_740_991
+
+
+@pytest.mark.requirement("network.ids")
+def test_a_ulid_is_time_and_chance_in_order_of_time() -> None:
+    # The example of the ULID specification's own layout: time in ten characters, chance in sixteen.
+    made = ulid(1_469_918_176_385, b"\0" * 10)
+    assert made == "01ARYZ6S41" + "0" * 16
+    assert ulid((1 << 48) - 1, b"\xff" * 10) == "7" + "Z" * 25
+    assert AGENT.fullmatch("ag_" + made)
+    assert OWNER.fullmatch("ow_" + made)
+    assert not any(
+        AGENT.fullmatch(bad) for bad in ("ag_" + made.lower(), "ag_8" + made[1:], made, "ow_" + made)
+    )
+    assert ulid(1, b"\xff" * 10) < ulid(2, b"\0" * 10)
+    for ms, entropy in ((-1, b"\0" * 10), (1 << 48, b"\0" * 10), (1, b"\0" * 9)):
+        with pytest.raises(ValueError, match="48 bits"):
+            ulid(ms, entropy)

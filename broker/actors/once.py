@@ -1,0 +1,40 @@
+"""What is remembered of a request so that it is done once (network.md, Idempotency; wire.md, Signed statements).
+
+The answer is kept in the commit that makes the change: whoever sends the identical request again gets it back, and
+another request under the same key is told so.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from broker.store.port import Remember, Remembered
+from broker.wire.refusals import Refusal
+
+_REFUSED: Final = b"!"
+"""Stands before a remembered refusal: no JSON begins with it."""
+
+
+class Once(msgspec.Struct, frozen=True):
+    """A request's key: whose (`scope`), the digest that binds the key to this one request, and until when (wall ms)
+    its answer is kept."""
+
+    scope: str
+    key: str
+    digest: bytes
+    until: int
+
+    def remember(self, answer: Any) -> Remember:
+        """The op that keeps the answer (msgspec-encodable, or a Refusal) in the same commit."""
+        text = msgspec.json.encode(answer)
+        outcome = _REFUSED + text if isinstance(answer, Refusal) else text
+        return Remember(self.scope, self.key, self.digest, outcome, self.until)
+
+
+def read_outcome(remembered: Remembered) -> Any:
+    """A remembered answer: the Refusal that it was, else its members in their order (so that it is encoded to the very
+    same bytes again)."""
+    outcome = remembered.outcome
+    if outcome.startswith(_REFUSED):
+        return msgspec.json.decode(outcome[1:], type=Refusal)
+    return msgspec.json.decode(outcome)

@@ -1,0 +1,144 @@
+"""Who may still speak: what agents, owners, grants and keys have lost their right (network.md, Identity, Sign-in).
+
+1. A token says what was true when it was made; this says what is true now. Facts are read from the store once and
+   kept; whoever commits a change of them tells it here, right after the commit.
+2. Connections, streams and waits are held by the caller's right: they end where it ends, at once.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+import msgspec
+
+from broker.wire.refusals import Refusal, refuse
+
+KEPT: Final = 20_000
+"""Subjects whose facts are kept in memory."""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is true of a subject now."""
+
+    gone: bool = False
+    suspended: bool = False
+    after: int = 0
+    """Unix seconds: tokens made before are over."""
+    kids: frozenset[str] = frozenset()
+    """An agent's live keys; a token that was got with another is over."""
+    pks: frozenset[str] = frozenset()
+    """The same keys as the wire knows them."""
+
+
+class Speaking(Protocol):
+    """What is looked at of a caller (broker.tools.context.Caller)."""
+
+    @property
+    def pk(self) -> str | None: ...
+    @property
+    def agent(self) -> str | None: ...
+    @property
+    def owner(self) -> str | None: ...
+    @property
+    def grant(self) -> str | None: ...
+    @property
+    def kid(self) -> str | None: ...
+    @property
+    def issued(self) -> int: ...
+
+
+Load = Callable[[str], Awaitable[Facts | None]]
+"""Reads a subject's facts from the store; None: there is no such subject."""
+End = Callable[[Refusal], None]
+"""Ends what a caller holds. It neither waits nor raises."""
+_OVER: Final = refuse("unauthenticated", "the token is not valid any more; sign in again")
+_SUSPENDED: Final = refuse("suspended", "the operators suspended this agent")
+
+
+class _Held:
+    __slots__ = ("caller", "end")
+
+    def __init__(self, caller: Speaking, end: End) -> None:
+        self.caller = caller
+        self.end = end
+
+
+class Standing:
+    """The facts of all who speak, and what they hold."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._loads: dict[str, Load] = {}
+        self._facts: OrderedDict[str, Facts] = OrderedDict()
+        self._held: dict[str, dict[_Held, None]] = {}
+        self._holders: dict[str, str] = {}
+        self._most = kept
+
+    def learn(self, prefix: str, load: Load) -> None:
+        """Say how facts of the ids with a prefix (`ag_`) are read; a second way is a programming error."""
+        if prefix in self._loads:
+            raise ValueError(f"two ways to read {prefix}")
+        self._loads[prefix] = load
+
+    async def judge(self, caller: Speaking) -> Refusal | None:
+        """Why this caller may not speak now: unauthenticated, or suspended. Raises what the store raises."""
+        for subject in self._subjects(caller):
+            load = self._loads.get(subject[:3])
+            facts = self._facts.get(subject)
+            if facts is None and load is not None:
+                read = await load(subject) or Facts(gone=True)
+                facts = self._facts.get(subject) or read  # a commit that was told of meanwhile is newer
+                self._keep(subject, facts)
+            if facts is not None and (refused := _judge(caller, subject, facts)) is not None:
+                return refused
+        return None
+
+    def told(self, subject: str, facts: Facts) -> None:
+        """A commit has changed a subject: what was held by a right that is over ends."""
+        self._keep(subject, facts)
+        for pk in [pk for pk, agent in self._holders.items() if agent == subject and pk not in facts.pks]:
+            del self._holders[pk]
+        self._holders.update(dict.fromkeys(facts.pks, subject))
+        for held in list(self._held.get(subject, ())):
+            if (refused := _judge(held.caller, subject, facts)) is not None:
+                held.end(refused)
+
+    def holder(self, pk: str) -> str | None:
+        """The agent whose key this is; a dictionary's look-up, for the hot path. Known from the start on (`told`)."""
+        return self._holders.get(pk)
+
+    @contextmanager
+    def hold(self, caller: Speaking, end: End) -> Iterator[None]:
+        """For as long as the block lasts `end` is called once the caller has lost its right. Judge it first."""
+        held = _Held(caller, end)
+        subjects = self._subjects(caller)
+        for subject in subjects:
+            self._held.setdefault(subject, {})[held] = None
+        try:
+            yield
+        finally:
+            for subject in subjects:
+                holding = self._held[subject]
+                del holding[held]
+                if not holding:
+                    del self._held[subject]
+
+    def _subjects(self, caller: Speaking) -> tuple[str, ...]:
+        agent = caller.agent or (self._holders.get(caller.pk) if caller.pk is not None else None)
+        return tuple(each for each in (agent, caller.owner, caller.grant) if each is not None)
+
+    def _keep(self, subject: str, facts: Facts) -> None:
+        self._facts[subject] = facts
+        self._facts.move_to_end(subject)
+        if len(self._facts) > self._most:
+            self._facts.popitem(last=False)
+
+
+def _judge(caller: Speaking, subject: str, facts: Facts) -> Refusal | None:
+    if facts.gone or (caller.issued and caller.issued < facts.after):
+        return _OVER
+    if subject == caller.agent and caller.kid is not None and caller.kid not in facts.kids:
+        return _OVER
+    if subject != caller.agent and subject.startswith("ag_") and caller.pk not in facts.pks:
+        return _OVER  # it came as the agent's key, which is none any more
+    return _SUSPENDED if facts.suspended else None

@@ -1,0 +1,111 @@
+"""idempotency_key: the identical request has one effect and one answer (network.md, Idempotency).
+
+1. A key belongs to a subject and a tool, and is bound to one request: sha256 of the canonical arguments without it.
+2. Kept 30 days, with the effect, in one commit: successes and final refusals. What may turn out otherwise on the next
+   try is not kept: conflicts, limits, sign-in, a store that gives nothing, faults.
+3. Of identical requests at once one is done; the others wait for its answer, 10 s at most, and are then in doubt.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final
+
+import msgspec
+import trio
+from msgspec import Meta
+
+from broker.actors.once import Once, read_outcome
+from broker.store.port import Conflict, InDoubt, Remembered, Unavailable, Unit
+from broker.tools.context import Context
+from broker.wire.canonical import encode, parse
+from broker.wire.refusals import Refusal, refuse
+
+PARAM: Final = "idempotency_key"
+KEPT_MS: Final = 30 * 86_400_000
+WAIT_S: Final = 10.0
+PASSING: Final = frozenset(
+    {"unauthenticated", "insufficient_scope", "agent_required", "suspended", "quota_exceeded"}
+)
+"""Refusals that no repetition makes better by itself, and that are none of the request's own: never kept."""
+KeyParam = (
+    Annotated[
+        str,
+        Meta(
+            pattern=r"^[!-~]{1,128}$(?!\n)",
+            description="a name of your own for this request, 1 to 128 printable characters: sent again with the same "
+            "arguments, it has no second effect and gets the first answer",
+        ),
+    ]
+    | None
+)
+
+Run = Callable[[Context], Awaitable[Any]]
+
+
+def bind(context: Context, tool: str, key: str, text: bytes) -> Once | Refusal:
+    """What a request's key is remembered by. `text`: its arguments as JSON."""
+    parsed = parse(text, code="bad_request")
+    if isinstance(parsed, Refusal):
+        return parsed
+    arguments = {name: value for name, value in parsed[0].items() if name != PARAM}
+    subject = context.caller.principal or context.caller.pk or "operator"
+    until = context.services.clock.now_ms() + KEPT_MS
+    return Once(f"key:{subject}:{tool}", key, hashlib.sha256(encode(arguments)).digest(), until)
+
+
+async def run_once(context: Context, once: Once, run: Run) -> Any:
+    """Run a tool under a key, or give the answer that the identical request got.
+
+    Refusals of its own: IDEMPOTENCY_MISMATCH; in_doubt where the first is still under way. Cancelling ends the wait;
+    a command that reached its actor goes on.
+    """
+    underway = context.services.underway
+    with trio.move_on_after(WAIT_S) as patience:
+        while True:
+            stored = await _stored(context, once)
+            if stored is not None:
+                return stored
+            digest = underway.digest(once.scope, once.key)
+            if digest is None:
+                break
+            if digest != once.digest:
+                return _mismatch()
+            await underway.wait_over(once.scope, once.key)
+    if patience.cancelled_caught:
+        return refuse("in_doubt", "the first request under this key is still under way; send it again later")
+    with underway.doing(once.scope, once.key, once.digest):
+        answer = await run(msgspec.structs.replace(context, once=once))
+        if isinstance(answer, Refusal) and not answer.retryable and answer.code not in PASSING:
+            return await _keep(context, once, answer)
+        return answer
+
+
+def read_stored(once: Once, remembered: Remembered | None, now_ms: int) -> Any:
+    """The answer remembered for the identical request, IDEMPOTENCY_MISMATCH for another one, None for none."""
+    if remembered is None or remembered.until < now_ms:
+        return None
+    return read_outcome(remembered) if remembered.digest == once.digest else _mismatch()
+
+
+async def _stored(context: Context, once: Once) -> Any:
+    services = context.services
+    return read_stored(once, await services.store.recall(once.scope, once.key), services.clock.now_ms())
+
+
+async def _keep(context: Context, once: Once, refusal: Refusal) -> Any:
+    """Remember a refusal that nothing was written with. Another node or an earlier try may have been faster."""
+    try:
+        await context.services.store.commit(Unit(remember=once.remember(refusal)))
+    except Conflict:
+        return await _stored(context, once) or refusal
+    except (Unavailable, InDoubt):
+        return refuse("unavailable", "the answer could not be kept; nothing was written, send it again later")
+    return refusal
+
+
+def _mismatch() -> Refusal:
+    return refuse(
+        "IDEMPOTENCY_MISMATCH",
+        "this idempotency_key was used for another request; choose a new one",
+        path=PARAM,
+    )

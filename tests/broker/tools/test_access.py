@@ -1,0 +1,43 @@
+"""Who may call a tool of the network, in the order of the answers."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from broker.tools import registry
+from broker.tools.access import me
+from broker.tools.context import Caller, Context
+from broker.tools.registry import tool
+from tests.support.agents import make_agent, owner_caller
+from tests.support.broker import Bench, code
+
+
+@pytest.fixture
+def echo() -> Iterator[registry.Tool]:
+    async def echo_agent(context: Context, text: str) -> dict[str, str]:
+        """Says who calls."""
+        return {"agent": me(context), "text": text}
+
+    tool(face="signin", title="Echo", scope="message")(echo_agent)
+    yield registry._TOOLS["signin", "echo_agent"]
+    del registry._TOOLS["signin", "echo_agent"]
+
+
+@pytest.mark.requirement("network.access")
+async def test_token_standing_scope_and_agent_come_before_the_params(
+    bench: Bench, echo: registry.Tool
+) -> None:
+    caller = await make_agent(bench, "alice")
+    services = bench.broker._services
+    owner = owner_caller(bench, "ow_1")
+    unscoped = Caller(principal=caller.agent, agent=caller.agent, issued=bench.ts)
+    stale = Caller(principal="ag_missing", agent="ag_missing", issued=bench.ts)
+    for who, expect in (
+        (Caller(), "unauthenticated"),
+        (stale, "unauthenticated"),
+        (unscoped, "insufficient_scope"),
+        (owner, "agent_required"),
+        (caller, "bad_request"),
+    ):
+        assert code(await echo.run(Context(who, services), b"{}")) == expect
+    assert await echo.run(Context(caller, services), b'{"text":"x"}') == {"agent": caller.agent, "text": "x"}

@@ -1,0 +1,37 @@
+"""What all tools of the network keep."""
+
+STANDING = "broker/actors/standing.py"
+RECORD = "broker/actors/record.py"
+KEYS = "broker/tools/idempotency.py"
+ACCESS = "broker/tools/access.py"
+
+MUTANTS = (
+    ("network.standing", STANDING, "caller.issued < facts.after", "caller.issued <= facts.after"),
+    ("network.standing", STANDING, "                held.end(refused)", "                pass"),
+    ("network.standing", STANDING, "facts = self._facts.get(subject) or read", "facts = read"),
+    ("network.one-document", RECORD, "puts=(*changed, *puts),", "puts=changed,"),
+    ("network.one-document", RECORD, "deliver=tuple(_deliver(each, at) for each in events),", "deliver=(),"),
+    (
+        "idempotency.same",
+        RECORD,
+        "remember=once.remember(answer) if once is not None else None,",
+        "remember=None,",
+    ),
+    ("idempotency.mismatch", KEYS, "if digest != once.digest:", "if False:"),
+    (
+        "idempotency.mismatch",
+        KEYS,
+        "return read_outcome(remembered) if remembered.digest == once.digest else _mismatch()",
+        "return read_outcome(remembered)",
+    ),
+    ("idempotency.at-once", KEYS, "if digest is None:", "if True:"),
+    ("idempotency.at-once", KEYS, "WAIT_S: Final = 10.0", "WAIT_S: Final = 11.0"),
+    ("idempotency.scope", KEYS, 'Once(f"key:{subject}:{tool}"', 'Once(f"key:{subject}"'),
+    ("idempotency.scope", KEYS, 'Once(f"key:{subject}:{tool}"', 'Once(f"key:{tool}"'),
+    ("idempotency.kept", KEYS, "answer.code not in PASSING", "True"),
+    ("idempotency.kept", KEYS, "KEPT_MS: Final = 30 * 86_400_000", "KEPT_MS: Final = 29 * 86_400_000"),
+    ("network.access", ACCESS, "if scope not in caller.scopes:", "if False:"),
+    ("network.access", ACCESS, "if agent and caller.agent is None:", "if False:"),
+    ("network.agent-stream", "broker/actors/calls.py", "if agent_id is None else", "if True else"),
+    ("network.ids", "broker/wire/ids.py", "ms << 80", "ms << 81"),
+)

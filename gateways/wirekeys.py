@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from broker.store.port import Put, Store, Unit
+from broker.store.stored import stored
 from broker.wire.keyring import Keyring, WireKey
 from broker.wire.keys import SigningKey
 from gateways.keyfile import write_private
@@ -41,7 +42,7 @@ async def open_keyring(directory: Path, store: Store, now_ms: int) -> Keyring:
     path = directory / FILE
     _check_directory(directory)
     document = await store.get("wire", "keys")
-    known = msgspec.json.decode(document.doc, type=_Known).pks if document is not None else ()
+    known = stored(_Known, document.doc, "wire", "keys").pks if document is not None else ()
     if not path.exists():
         if known:
             raise WireKeyError(

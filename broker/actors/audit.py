@@ -63,7 +63,11 @@ def _events(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
 
 
 def _calls(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
-    wires = _wires(snapshot)
+    try:
+        wires = _wires(snapshot)
+    except UNREADABLE as error:
+        wires = ()
+        yield Fault("document", "keys", f"can't be read: {error}")
     logs = set(snapshot.logs())
     seen = 0
     for document in snapshot.documents("conv"):

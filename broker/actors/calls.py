@@ -8,7 +8,8 @@ import msgspec
 
 from broker.core.conversation import Conversation, Restored
 from broker.core.machine import Now, mono_of
-from broker.store.port import Document, Entry, Store, Unavailable
+from broker.store.port import Document, Entry, Store
+from broker.store.stored import UNREADABLE, damaged, stored
 from broker.wire.call import Phase
 from broker.wire.envelope import Envelope
 from broker.wire.ids import Pk, Sig
@@ -87,7 +88,17 @@ def pair_name(one: str, other: str) -> str:
 async def read_restored(store: Store) -> Restored | None:
     """When this store was last restored from a backup, and of when that was; None: never."""
     document = await store.get("wire", "restored")
-    return None if document is None else msgspec.json.decode(document.doc, type=Restored)
+    return None if document is None else stored(Restored, document.doc, "wire", document.id)
+
+
+def read_conv_row(document: Document) -> ConvRow:
+    """A conversation's document. Raises Unavailable, which names it, where it is damaged."""
+    return stored(ConvRow, document.doc, "conv", document.id)
+
+
+def read_row(conv: str, entry: Entry) -> Row:
+    """A row of a conversation's log. Raises Unavailable, which names it, where it is damaged."""
+    return stored(Row, entry.data, "conv", conv)
 
 
 async def find_replay(store: Store, envelope: Envelope, sig: str) -> Ack | None:
@@ -95,7 +106,7 @@ async def find_replay(store: Store, envelope: Envelope, sig: str) -> Ack | None:
     entries = await store.entries(log_name(envelope.conv), envelope.n - 1, 1)
     if not entries:
         return None
-    row = msgspec.json.decode(entries[0].data, type=Row)
+    row = read_row(envelope.conv, entries[0])
     if row.n != envelope.n or row.sig != sig or bytes(row.envelope) != envelope.canonical:
         return None
     return Ack(row.conv, row.n, row.chain, entries[0].at, replayed=True)
@@ -107,22 +118,31 @@ async def read_state(
     """Fold a conversation from its document and the end of its log: at most `limit` counted rows are read back.
 
     `seen`: what this process knew of it a moment ago. None where retention removed the transcript. Raises Unavailable,
-    which names the conversation, for rows that are damaged.
+    which names the conversation, for rows that are damaged, or gone though nothing removed them.
     """
     try:
         return await _fold(store, document, now, started, limit, seen)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Unavailable(f"what is stored of conversation {document.id} can't be read: {error}") from error
+    except UNREADABLE as error:
+        raise damaged("conv", document.id, error) from error
+
+
+async def without_rows(store: Store, row: ConvRow) -> None:
+    """For whoever finds a conversation's log empty: retention removed it, maybe just now, or Unavailable is raised."""
+    if not row.dropped:
+        document = await store.get("conv", row.conv)
+        if document is None or not read_conv_row(document).dropped:
+            raise damaged("conv", row.conv, "its log is empty")
 
 
 async def _fold(
     store: Store, document: Document, now: Now, started: Now, limit: int, seen: Conversation | None
 ) -> Conversation | None:
-    row = msgspec.json.decode(document.doc, type=ConvRow)
-    tail = await _counted_tail(store, row.conv, limit)
+    row = read_conv_row(document)
+    tail = await _counted_tail(store, document.id, limit)
     if not tail:
+        await without_rows(store, row)
         return None
-    last = msgspec.json.decode(tail[0].data, type=Row)
+    last = read_row(document.id, tail[0])
     head = msgspec.json.decode(last.envelope, type=_Head)
     counted = [entry for entry in reversed(tail) if _counts(entry) is not None]
     if seen is None:

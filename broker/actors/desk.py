@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from broker.actors.actor import Actor, Stop
-from broker.actors.calls import ConvRow, Holder, pair_name, streams_of
+from broker.actors.calls import ConvRow, Holder, pair_name, read_conv_row, streams_of
 from broker.actors.conversation import Dialled, Doubtful, Finished, Rung
 from broker.actors.once import Once
 from broker.clock import Clock
@@ -22,6 +22,7 @@ from broker.core import desk as core
 from broker.core.conversation import Due
 from broker.core.desk import Capacity, CodeRow, DeskRow, Moving, Place, Places, Ring, Screen
 from broker.store.port import Deliver, Document, Put, Store, Unit
+from broker.store.stored import stored
 from broker.wire.call import Phase
 from broker.wire.ids import Pk
 from broker.wire.refusals import Refusal, refuse
@@ -145,7 +146,7 @@ class DeskActor(Actor[Desk]):
         for document in await self._calls("open"):
             core.dialled(places, document.id)
         for document in await self._calls("ringing"):
-            await self._ring_again(places, msgspec.json.decode(document.doc, type=ConvRow))
+            await self._ring_again(places, read_conv_row(document))
         row, version = await self._read_row()
         return Desk(places, row, version)
 
@@ -218,7 +219,7 @@ class DeskActor(Actor[Desk]):
         """Look up calls with a commit in doubt: nobody told whether it has landed."""
         for conv, until in list(places.doubtful.items()):
             document = await self.store.get("conv", conv)
-            row = msgspec.json.decode(document.doc, type=ConvRow) if document is not None else None
+            row = read_conv_row(document) if document is not None else None
             if row is not None and row.phase is Phase.ENDED:
                 core.finished(places, conv)
             elif row is not None and (self.key == row.caller or row.answered_at is not None):
@@ -261,7 +262,7 @@ class DeskActor(Actor[Desk]):
         holder = await self.store.get("code", code)
         lapse = self._settings.lapse_days
         if holder is not None:
-            refused = await self._code_free(code, holder.doc, now)
+            refused = await self._code_free(code, holder, now)
             if refused is not None:
                 return refused
         if desk.row is not None and not core.lapsed(desk.row, now, lapse):
@@ -271,16 +272,16 @@ class DeskActor(Actor[Desk]):
     async def _lapsed_code(self, old: DeskRow | None, code: str) -> tuple[Put, ...]:
         """The code that a key lost by not using it is closed from then on: it stays reserved."""
         document = await self.store.get("code", old.code) if old is not None and old.code != code else None
-        if old is None or document is None or msgspec.json.decode(document.doc, type=CodeRow).pk != old.pk:
+        if old is None or document is None or stored(CodeRow, document.doc, "code", old.code).pk != old.pk:
             return ()
         closed = CodeRow(old.pk, closed_at=old.used_at + self._settings.lapse_days * core.DAY_MS)
         return (Put("code", old.code, document.version, msgspec.json.encode(closed)),)
 
-    async def _code_free(self, code: str, doc: bytes, now: int) -> Refusal | None:
-        held = msgspec.json.decode(doc, type=CodeRow)
+    async def _code_free(self, code: str, holder: Document, now: int) -> Refusal | None:
+        held = stored(CodeRow, holder.doc, "code", code)
         lapse = self._settings.lapse_days
         document = await self.store.get("desk", held.pk)
-        row = msgspec.json.decode(document.doc, type=DeskRow) if document else None
+        row = stored(DeskRow, document.doc, "desk", held.pk) if document else None
         if row is not None and row.code != code:
             row = None
         if held.closed_at is None and row is not None and not core.lapsed(row, now, lapse):
@@ -314,7 +315,7 @@ class DeskActor(Actor[Desk]):
         document = await self.store.get("desk", pk)
         if document is None:
             return 0, None
-        row = msgspec.json.decode(document.doc, type=DeskRow)
+        row = stored(DeskRow, document.doc, "desk", pk)
         lapsed = core.lapsed(row, self._clock.now_ms(), self._settings.lapse_days)
         return (document.version, row) if lapsed else None
 
@@ -443,7 +444,7 @@ class DeskActor(Actor[Desk]):
         document = await self.store.get("desk", self.key)
         if document is None:
             return None, 0
-        return msgspec.json.decode(document.doc, type=DeskRow), document.version
+        return stored(DeskRow, document.doc, "desk", self.key), document.version
 
     async def _calls(self, name: str) -> list[Document]:
         """The calls of this key that stand under `name` in the index, in the order in which they came there."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from broker.store.port import Remember, Remembered
+from broker.store.stored import stored
 from broker.wire.refusals import Refusal
 
 _REFUSED: Final = b"!"
@@ -34,7 +35,7 @@ class Once(msgspec.Struct, frozen=True):
 def read_outcome(remembered: Remembered) -> Any:
     """A remembered answer: the Refusal that it was, else its members in their order (so that it is encoded to the very
     same bytes again)."""
-    outcome = remembered.outcome
+    outcome, name = remembered.outcome, remembered.digest.hex()[:16]
     if outcome.startswith(_REFUSED):
-        return msgspec.json.decode(outcome[1:], type=Refusal)
-    return msgspec.json.decode(outcome)
+        return stored(Refusal, outcome[1:], "answer", name)
+    return stored(dict[str, Any], outcome, "answer", name)

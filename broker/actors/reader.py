@@ -16,10 +16,12 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from broker.actors.calls import Row
 from broker.actors.turns import Turns
 from broker.clock import Clock
 from broker.config import Streams
 from broker.store.port import Event, Head, Store
+from broker.store.stored import stored
 from broker.wire.events import ROW_KINDS, Resume, resume_at, splice, stream_tag
 from broker.wire.refusals import Refusal, refuse
 
@@ -41,6 +43,10 @@ class Delivery(msgspec.Struct):
     position: int
     made: tuple[Any, bytes] | None = None
     """What a door has made of it, and how: kept so that the next reader's door need not make it again."""
+
+
+class _Object(msgspec.Struct, frozen=True, gc=False):
+    """Any JSON object: what the text of an event must be that is no row's."""
 
 
 class Slow(Exception):
@@ -287,6 +293,9 @@ class Reader:
         while True:
             events, reached = await self._read_page(most)
             self._check()
+            for each in events:
+                kind = Row if each.kind in ROW_KINDS else _Object
+                stored(kind, each.data, "stream", f"{topic.stream} at {each.position}")
             taken = [topic.delivery(each) for each in events if not self._past_end(each.position)]
             self._position = reached
             self.live = reached >= topic.newest

@@ -16,7 +16,8 @@ from broker.actors.actor import Actor
 from broker.actors.once import Once, read_outcome
 from broker.actors.overdue import Overdue
 from broker.clock import Clock
-from broker.store.port import Append, Deliver, Put, Store, Unavailable, Unit
+from broker.store.port import Append, Deliver, Put, Store, Unit
+from broker.store.stored import stored
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 Index = tuple[tuple[str, str | int], ...]
@@ -137,10 +138,7 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
         return Put(self.kind, self.key, self.state.version, msgspec.json.encode(row), self.index_of(row))
 
     def _read(self, doc: bytes) -> RowT:
-        try:
-            return msgspec.json.decode(doc, type=self.type)
-        except msgspec.MsgspecError as error:
-            raise Unavailable(f"what is stored of {self.kind} {self.key} can't be read: {error}") from error
+        return stored(self.type, doc, self.kind, self.key)
 
 
 def _deliver(event: Told, at: int) -> Deliver:

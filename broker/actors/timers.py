@@ -10,15 +10,14 @@ monotonic clock.
 import logging
 import math
 
-import msgspec
 import trio
 
 from broker.actors.actor import Crashed
-from broker.actors.calls import ConvRow
+from broker.actors.calls import read_conv_row
 from broker.actors.house import House
 from broker.clock import Clock
 from broker.core.conversation import DUE, Due
-from broker.store.port import Store, Unavailable
+from broker.store.port import Document, Store, Unavailable
 from broker.wire.call import Phase
 from broker.wire.refusals import Refusal
 
@@ -44,8 +43,9 @@ class Timers:
         self._limits = {Phase.RINGING: round(ring_s * 1000), Phase.OPEN: round(idle_s * 1000)}
         self._ahead = math.inf
         """Wall clock less monotonic clock, milliseconds, at the last look: it changes when the wall steps."""
-        self._told: set[str] = set()
-        """Calls that have their new time since the step that is being dealt with."""
+        self._untold: dict[str, tuple[int, float]] = {}
+        """Calls that a step concerns and that do not have their new time yet: when they were due, and how far ahead the
+        wall was when that was written."""
         self._next = math.inf
         self._nudged = trio.Event()
 
@@ -65,7 +65,8 @@ class Timers:
         while True:
             self._nudged = trio.Event()
             try:
-                refused = await self._look_ahead() or await self._fire()
+                await self._look_ahead()
+                refused = await self._fire() or bool(self._untold)
             except Unavailable:
                 if not looked:
                     raise
@@ -79,29 +80,38 @@ class Timers:
             with trio.move_on_after(seconds):
                 await self._nudged.wait()
 
-    async def _look_ahead(self) -> bool:
-        """At the start and after a step of the wall: ask the calls whose time no present clock wrote."""
+    async def _look_ahead(self) -> None:
+        """At the start and after a step of the wall: ask the calls whose time no present clock wrote.
+
+        One that can't be told is asked again, alone, and holds up no other; until then what its time says stands for
+        nothing.
+        """
         now, mono_ms = self._clock.now_ms(), self._clock.monotonic() * 1000
         ahead, before = now - mono_ms, self._ahead
         if abs(ahead - before) < STEP_MS:
             self._ahead = max(ahead, before)  # small steps back add up
-            return False
-        refusals: list[bool] = []
-        for row in await self._store.due("conv", "due", FAR, LOOKED_AT):
-            phase = msgspec.json.decode(row.doc, type=ConvRow).phase
-            limit = self._limits.get(phase, 0)
-            left_ms = row.order - before - mono_ms
-            # What a call of after the step has written lies within its limit by the present clock alone.
-            moved = left_ms <= limit if ahead > before else row.order > now + limit
-            if moved and row.id not in self._told:
-                so_far = len(refusals)
-                await self._ask("conversation", row.id, refusals, Due(left_ms / 1000, before))
-                if len(refusals) == so_far:
-                    self._told.add(row.id)
-        if not refusals:
+        else:
+            for row in await self._store.due("conv", "due", FAR, LOOKED_AT):
+                limit = self._limit(row)
+                # What a call of after the step has written lies within its limit by the present clock alone.
+                far = row.order - before - mono_ms <= limit if ahead > before else row.order > now + limit
+                if far:
+                    self._untold.setdefault(row.id, (row.order, before))
             self._ahead = ahead
-            self._told.clear()
-        return bool(refusals)
+        for conv, (due, before) in list(self._untold.items()):
+            refusals: list[bool] = []
+            left_s = (due - before) / 1000 - self._clock.monotonic()
+            await self._ask("conversation", conv, refusals, Due(left_s, before))
+            if not refusals:
+                del self._untold[conv]
+
+    def _limit(self, row: Document) -> float:
+        """How long a call may be without an envelope, milliseconds; for ever where its document is damaged: it is
+        named in the log, and what asks it hears so."""
+        try:
+            return self._limits.get(read_conv_row(row).phase, 0)
+        except Unavailable:
+            return math.inf
 
     async def _fire(self) -> bool:
         """Ask all that is due now, and note the next due time. True: some answer was a refusal."""
@@ -109,10 +119,11 @@ class Timers:
         upcoming = math.inf
         self._next = math.inf
         for kind, actor in KINDS.items():
-            after: set[str] = set()
+            after = set(self._untold)
             while True:
                 now = self._clock.now_ms()
-                page = [row for row in await self._store.due(kind, "due", FAR, PAGE) if row.id not in after]
+                rows = await self._store.due(kind, "due", FAR, PAGE + len(after))
+                page = [row for row in rows if row.id not in after]
                 ready = [row for row in page if row.order <= now]
                 async with trio.open_nursery() as nursery:  # side by side, so that their commits are grouped
                     for row in ready:

@@ -245,7 +245,8 @@ class Store(Protocol):
         ...
 
     async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:
-        """Documents with an integer index row `name` ≤ upto, rising by it."""
+        """Documents with an integer index row `name` ≤ upto, rising by it. A damaged one has no text (b""), and hides
+        none of the others: what is due of them is still done."""
         ...
 
     async def recall(self, scope: str, key: str) -> Remembered | None:

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from broker.actors.desk import CancelMove, Close, MayOpen, Move, Open, SetScreen, Suspend
 from broker.core.desk import Screen, row_result
+from broker.store.stored import damaged
 from broker.tools.context import Context, Services
 from broker.tools.lookup import SigParam, StatementParam, desk_of, resolve, unknown_desk
 from broker.tools.proof import Proven, prove, settle
@@ -267,4 +268,9 @@ async def _settled(context: Context, proven: Proven, answer: Any) -> DeskResult 
 
 
 def _result(answer: Any) -> DeskResult | Refusal:
-    return answer if isinstance(answer, Refusal) else msgspec.convert(answer, DeskResult)
+    if isinstance(answer, Refusal):
+        return answer
+    try:
+        return msgspec.convert(answer, DeskResult)
+    except msgspec.ValidationError as error:  # it is one that was remembered
+        raise damaged("answer", "to a desk's statement", error) from error

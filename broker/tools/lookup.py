@@ -6,12 +6,13 @@ import msgspec
 from msgspec import Meta
 
 from broker.actors.actor import Actor
-from broker.actors.calls import ConvRow
+from broker.actors.calls import ConvRow, read_conv_row
 from broker.actors.conversation import Known
 from broker.actors.desk import Used
 from broker.core import desk as core
 from broker.core.conversation import Conversation
 from broker.core.desk import CodeRow, DeskRow
+from broker.store.stored import stored
 from broker.tools.context import Context, Services
 from broker.wire.refusals import Refusal, refuse
 
@@ -50,7 +51,7 @@ async def resolve(services: Services, code: str) -> DeskRow | None:
         if document is None or document.version == version:  # read twice: nobody holds it
             return None
         version = document.version
-        held = msgspec.json.decode(document.doc, type=CodeRow)
+        held = stored(CodeRow, document.doc, "code", code)
         if held.closed_at is not None:
             return None
         row = await desk_of(services, held.pk)
@@ -63,7 +64,7 @@ async def desk_of(services: Services, pk: str) -> DeskRow | None:
     document = await services.store.get("desk", pk)
     if document is None:
         return None
-    row = msgspec.json.decode(document.doc, type=DeskRow)
+    row = stored(DeskRow, document.doc, "desk", pk)
     if core.lapsed(row, services.clock.now_ms(), services.settings.desks.lapse_days):
         return None
     return row
@@ -103,7 +104,7 @@ async def live(services: Services, conv: str) -> Actor[Conversation] | None:
 async def conv_row(services: Services, conv: str) -> ConvRow | None:
     """What the store knows of a conversation without its log."""
     document = await services.store.get("conv", conv)
-    return msgspec.json.decode(document.doc, type=ConvRow) if document is not None else None
+    return read_conv_row(document) if document is not None else None
 
 
 def missing_conv(context: Context) -> Refusal:

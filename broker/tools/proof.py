@@ -7,6 +7,7 @@ import msgspec
 
 from broker.actors.once import Once
 from broker.store.port import Remembered
+from broker.store.stored import stored
 from broker.tools.context import Caller, Context, Services
 from broker.tools.lookup import resolve, unknown_desk
 from broker.wire.ids import SIG, Pk
@@ -35,9 +36,9 @@ async def prove(
     digest = hashlib.sha256(statement.canonical + sig.encode() + (new_sig or "").encode()).digest()
     scope = f"nonce:{statement.pk}"
     remembered = await services.store.recall(scope, statement.nonce)
-    stored = _stored(remembered, digest)
-    if stored is not None:
-        return stored
+    answer = _answered(remembered, digest, scope)
+    if answer is not None:
+        return answer
     refused = await check_signature(context, statement.pk, statement.canonical, sig, "bad_statement")
     if refused is None and new_sig is not None:
         new_pk = str(statement.members["new_pk"])
@@ -65,7 +66,7 @@ async def settle(context: Context, proven: Proven) -> dict[str, Any] | Refusal |
     remembered = await context.services.store.recall(once.scope, once.key)
     if remembered is None:
         return None
-    return _stored(remembered, once.digest) or _used()
+    return _answered(remembered, once.digest, once.scope) or _used()
 
 
 async def capability(context: Context, text: bytes, sig: str) -> Caller | Refusal:
@@ -178,11 +179,10 @@ def forged(context: Context, message: bytes, code: str, path: str = "sig") -> Re
     )
 
 
-def _stored(remembered: Remembered | None, digest: bytes) -> dict[str, Any] | None:
+def _answered(remembered: Remembered | None, digest: bytes, scope: str) -> dict[str, Any] | None:
     """The stored answer, if it is that of the identical statement."""
     if remembered is not None and remembered.digest == digest:
-        stored: dict[str, Any] = msgspec.json.decode(remembered.outcome)
-        return {**stored, "replayed": True}
+        return {**stored(dict[str, Any], remembered.outcome, "answer", scope), "replayed": True}
     return None
 
 

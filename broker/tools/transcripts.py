@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from broker.actors.calls import ConvRow, Row, log_name
+from broker.actors.calls import ConvRow, log_name, read_conv_row, read_row, without_rows
 from broker.actors.conversation import taken
 from broker.core import conversation as core
 from broker.core.conversation import Conversation, Send
@@ -144,15 +144,16 @@ async def read_conv(
     entries = await _page(store, log_name(conv), after, limit)
     row = await conv_row(context.services, conv) or row
     if not head:
+        await without_rows(store, row)
         return missing_conv(context)
-    last = msgspec.json.decode(head[0].data, type=Row)
+    last = read_row(conv, head[0])
     more = bool(entries) and entries[-1].n < last.n
     return Transcript(
         conv=conv,
         state=row.phase,
         parties=_parties(row),
         head=ConvHead(last.n, last.sig, last.chain),
-        rows=[_shown(entry.data, entry.at) for entry in entries],
+        rows=[_shown(conv, entry) for entry in entries],
         next=entries[-1].n if more else None,
     )
 
@@ -179,7 +180,7 @@ async def list_convs(
     while True:
         page = await context.services.store.find("conv", "party", caller.pk, after, limit, newest=True)
         for document in page:
-            row = msgspec.json.decode(document.doc, type=ConvRow)
+            row = read_conv_row(document)
             after = document.order
             if state in (None, row.phase):
                 found.append(_summary(row))
@@ -203,8 +204,10 @@ async def receipt(
         return row
     entries = await context.services.store.entries(log_name(conv), n - 1, 1)
     if not entries or entries[0].n != n:
+        if not await context.services.store.tail(log_name(conv), None, 1):
+            await without_rows(context.services.store, row)
         return refuse("not_found", f"the conversation has no envelope {n} yet")
-    stored = msgspec.json.decode(entries[0].data, type=Row)
+    stored = read_row(conv, entries[0])
     key = context.services.keyring.get(row.wire)
     text = receipt_text(key.pk, conv, n, stored.sig, stored.chain, entries[0].at)
     return ReceiptResult(msgspec.Raw(text), key.sign(text))
@@ -339,7 +342,7 @@ async def _live_rows(services: Services, pk: str) -> list[ConvRow]:
             if len(page) < 200:
                 break
             after = page[-1].order
-    rows = [msgspec.json.decode(document.doc, type=ConvRow) for document in documents.values()]
+    rows = [read_conv_row(document) for document in documents.values()]
     return sorted(rows, key=lambda row: row.opened_at, reverse=True)
 
 
@@ -360,6 +363,7 @@ def _parties(row: ConvRow) -> Parties:
     return Parties(Party(row.caller, row.code_from), Party(row.callee, row.code_to))
 
 
-def _shown(row: bytes, accepted_at: int) -> msgspec.Raw:
+def _shown(conv: str, entry: Entry) -> msgspec.Raw:
     """A stored row as clients see it, with accepted_at."""
-    return msgspec.Raw(b'{"accepted_at":%d,%s' % (accepted_at, row[1:]))
+    read_row(conv, entry)  # what is no row is not handed out
+    return msgspec.Raw(b'{"accepted_at":%d,%s' % (entry.at, entry.data[1:]))

@@ -33,7 +33,7 @@ async def fold(data: bytes) -> None:
     try:
         state = await read_state(store, stored, NOW, NOW, 30)
     except Unavailable as error:
-        expect(CONV in str(error), "it does not say what is damaged")
+        expect(CONV[:8] in str(error), "it does not say what is damaged")
     else:
         expect(state is None or state.n >= 0, "no state")
     await trio.lowlevel.checkpoint()

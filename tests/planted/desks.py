@@ -58,7 +58,7 @@ MUTANTS = (
         'if screen.mode == "nobody":',
     ),
     ("desk.open-setting", TOOL, 'if who == "anyone" or context.caller.operator:', "if True:"),
-    ("statements.replay", PROOF, 'return {**stored, "replayed": True}', "return stored"),
+    ("statements.replay", PROOF, '"answer", scope), "replayed": True}', '"answer", scope)}'),
     ("statements.replay", PROOF, "if remembered is not None and remembered.digest == digest:", "if False:"),
     (
         "statements.nonce",

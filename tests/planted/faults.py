@@ -25,4 +25,24 @@ MUTANTS = (
         "                refused = True\n            looked",
         "                raise\n            looked",
     ),
+    (
+        "faults.damage",
+        "broker/store/stored.py",
+        "    except UNREADABLE as error:",
+        "    except ZeroDivisionError as error:",
+    ),
+    ("faults.damage", "broker/actors/calls.py", "        await without_rows(store, row)\n", ""),
+    (
+        "faults.damage",
+        "broker/tools/transcripts.py",
+        "    if not head:\n        await without_rows(store, row)\n",
+        "    if not head:\n",
+    ),
+    ("faults.damage", "broker/actors/timers.py", "PAGE + len(after)", "1"),
+    (
+        "call.idle-by-the-monotonic-clock",
+        "broker/actors/conversation.py",
+        "since >= self._rules.window_s and not stepped:",
+        "since >= self._rules.window_s:",
+    ),
 )

@@ -37,7 +37,7 @@ MUTANTS = (
     (
         "store.hostile",
         CALLS,
-        "    except (msgspec.MsgspecError, ValueError, RecursionError) as error:\n",
+        "    except UNREADABLE as error:\n",
         "    except ZeroDivisionError as error:\n",
     ),
     (

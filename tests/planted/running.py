@@ -87,7 +87,7 @@ MUTANTS = (
     (
         "desk.explained-by-the-log",
         "broker/tools/proof.py",
-        "    return _stored(remembered, once.digest) or _used()",
+        "    return _answered(remembered, once.digest, once.scope) or _used()",
         "    return None",
     ),
     (

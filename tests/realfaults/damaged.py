@@ -38,6 +38,8 @@ class World:
         self.convs: dict[str, list[Any]] = {}
         self.lines: list[tuple[str, int, str, Party, Party]] = []
         self.streams: dict[str, list[str]] = {}
+        self.moved: dict[str, Any] = {}
+        """A statement that was carried out, to be sent again."""
 
     async def fill(self) -> None:
         """Six desks and twelve calls, some ended; envelopes of one line and of 8 KiB."""
@@ -56,6 +58,11 @@ class World:
                 else:
                     self.lines.append((line.conv, line.n, line.sig, caller, called))
                 self.convs[line.conv] = (await bench.call("read_conv", conv=line.conv, limit=500))["rows"]
+            self.moved = self.parties[0].statement(
+                "screen_desk", bench.broker.pk, bench.ts, code="AAAA", mode="all", allow=[], deny=["0" * 64]
+            )
+            answer = await bench.call("screen_desk", **self.moved)
+            assert not isinstance(answer, Refusal), answer
             for party in self.parties:
                 self.streams[party.code] = await read_stream(bench, party)
         await store.aclose()
@@ -149,6 +156,12 @@ async def _ask_all(world: World, bench: Bench, outcome: Outcome) -> None:
             bench.call("read_conv", conv=conv, limit=500),
             lambda got, rows=rows: got["rows"] == rows,
         )
+        said = {"conv": conv, "sig": rows[3]["sig"], "envelope": rows[3]["envelope"]}
+        replay = bench.call("send_env", n=3, from_pk=rows[3]["envelope"]["from"], **said)
+        await ask("send_env again", replay, lambda got, rows=rows: got["chain"] == rows[3]["chain"])
+        receipt = bench.call("receipt", conv=conv, n=3)
+        await ask("receipt", receipt, lambda got, rows=rows: got["receipt"]["chain"] == rows[3]["chain"])
+    await ask("screen_desk again", bench.call("screen_desk", **world.moved), lambda got: got["replayed"])
     for party in world.parties:
         await ask(
             "resolve_code",

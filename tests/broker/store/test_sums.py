@@ -65,7 +65,7 @@ SPOILT: dict[str, tuple[str, tuple[Read, ...]]] = {
         (EVENTS,),
     ),
     "a run of events that is gone": ("DELETE FROM stream_run WHERE stream = 1 AND last = 64", (EVENTS,)),
-    "a letter of a document": ("UPDATE document SET data = '{\"a\":2}'", DOCUMENTS),
+    "a letter of a document": ("UPDATE document SET data = '{\"a\":2}'", DOCUMENTS[:2]),
     "a document that is gone": ("DELETE FROM document", DOCUMENTS[1:]),
     "a document of another kind": ("UPDATE document SET kind = 'desk'", DOCUMENTS[1:]),
 }
@@ -83,6 +83,14 @@ async def test_what_was_not_written_so_is_not_handed_out(tmp_path: Path, what: s
             await read(store)
     assert len(await store.entries("b", -1, 500)) == 100, "the rest is served"
     assert len(await store.events("pk:b", 0, 500)) == 100
+    await store.aclose()
+
+
+async def test_a_document_that_is_due_and_damaged_has_no_text_and_hides_no_other(tmp_path: Path) -> None:
+    store = await filled(tmp_path)
+    await store.commit(Unit(puts=(Put("conv", "d", 0, b"{}", (("due", 6),)),)))
+    store.writer.db.execute("UPDATE document SET data = '{\"a\":2}' WHERE name = 'c'")
+    assert [(each.id, each.doc) for each in await store.due("conv", "due", 9)] == [("c", b""), ("d", b"{}")]
     await store.aclose()
 
 

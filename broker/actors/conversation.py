@@ -36,6 +36,9 @@ from broker.wire.ids import ConvId, Pk, Sig
 from broker.wire.keyring import Keyring
 from broker.wire.refusals import Refusal, refuse
 
+STEP_S = 1.0
+"""A wall clock that is off by more than this since the last envelope has stepped: the log alone would mislead."""
+
 
 class Tally(msgspec.Struct):
     """What all conversations of a broker count together."""
@@ -138,11 +141,13 @@ class ConversationActor(Actor[Conversation]):
                 self._left(self.state)
 
     def _left(self, state: Conversation) -> None:
-        mono = self._clock.monotonic()
-        if self.leaving and mono - state.last_mono >= self._rules.window_s:
+        now = self.now()
+        since = now.mono - state.last_mono
+        stepped = abs((now.wall_ms - state.last_at) / 1000 - since) >= STEP_S
+        if self.leaving and since >= self._rules.window_s and not stepped:
             self._recent.forget(state)
         else:
-            self._recent.ended(state, mono)
+            self._recent.ended(state, now.mono)
 
     def decide(self, command: Any) -> Any:
         """An envelope that is next needs nothing but what is known: the hot path."""

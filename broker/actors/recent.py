@@ -8,8 +8,9 @@ from collections import deque
 
 from broker.core.conversation import Conversation
 
-KEEP_S = 60.0
-"""How long a state is kept after its actor ended: what is in doubt is settled in seconds, if ever."""
+KEEP_S = 90.0
+"""How long a state is kept after its actor ended: what is in doubt is settled in seconds, if ever; a step of the wall
+clock is seen within a minute (timers.py)."""
 
 
 class Recent:

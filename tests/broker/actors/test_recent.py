@@ -36,9 +36,9 @@ def test_what_left_at_rest_is_forgotten() -> None:
     recent.forget(one)
 
 
-def test_what_ended_in_doubt_is_kept_for_a_minute() -> None:
+def test_what_ended_in_doubt_is_kept_for_a_while() -> None:
     recent = Recent()
-    for i in range(100):
+    for i in range(130):
         each = state(str(i))
         recent.keep(each)
         recent.ended(each, float(i))

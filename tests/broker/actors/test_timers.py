@@ -1,13 +1,20 @@
 """Timers: exact to the virtual second, from the store, in bulk, and again after a refusal."""
 
+import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
+from broker.store import stored
+from broker.store.complaints import Complaints
 from broker.store.memory import MemoryStore
 from broker.store.port import Unavailable
-from tests.support.broker import Bench, code, open_bench
+from broker.store.sqlite import SqliteStore
+from tests.support.broker import Bench, code, open_bench, tuned
 
 
 async def states(bench: Bench, convs: list[str]) -> set[str]:
@@ -168,3 +175,67 @@ async def test_a_call_of_after_a_step_that_nobody_has_seen_yet_rings_as_long_as_
         assert await states(bench, [line.conv]) == {"ringing"}
         await trio.sleep(2)
         assert await states(bench, [line.conv]) == {"ended"}
+
+
+@pytest.mark.requirement("call.idle-by-the-monotonic-clock")
+@pytest.mark.parametrize("step_s", [-3600, -70, -2, 3600])
+async def test_what_was_said_after_a_step_counts_though_its_actor_leaves_before_the_step_is_seen(
+    step_s: int, autojump_clock: Any
+) -> None:
+    settings = tuned(actors={"idle_s": 12.0}, calls={"idle_s": 200.0})
+    async with open_bench(settings) as bench:
+        alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+        await trio.sleep(5000)
+        line = await bench.connect(alfa, brav)
+        await trio.sleep(100)
+        bench.clock.step(step_s * 1000)
+        assert code(await line.send("CHAT")) == "accepted"
+        await trio.sleep(14)
+        assert bench.broker.statistics().actors["conversation"] == 0
+        await trio.sleep(200 - 14 - 1)
+        assert await states(bench, [line.conv]) == {"open"}
+        await trio.sleep(2 if step_s < 0 else 62)  # one forward may seem to have come just before it was seen
+        assert await states(bench, [line.conv]) == {"ended"}
+
+
+@pytest.mark.requirement("faults.damage", "call.idle-by-the-monotonic-clock")
+@pytest.mark.parametrize("step_s", [0, 3600])
+async def test_a_call_that_can_not_be_read_holds_up_no_other(
+    step_s: int,
+    autojump_clock: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stored, "_complaints", Complaints(logging.getLogger("turret.store")))
+    store = SqliteStore(tmp_path, hop="inline")
+    async with open_bench(store=store) as bench:
+        alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+        lines = [await bench.connect(alfa, brav) for _ in range(6)]
+        await trio.sleep(80)
+        with closing(sqlite3.connect(tmp_path / "turret.db")) as db:
+            db.execute("UPDATE document SET data = x'7B' WHERE name = ?", (lines[0].conv,))
+            db.execute("UPDATE document SET data = x'7B', sum = NULL WHERE name = ?", (lines[1].conv,))
+            db.execute(
+                "UPDATE text SET data = x'7B' WHERE log = (SELECT id FROM log WHERE name = ?)",
+                (f"conv:{lines[2].conv}",),
+            )
+            db.commit()
+        bench.clock.step(step_s * 1000)
+        await trio.sleep(3600 - 80 - 1)
+        good = [line.conv for line in lines[3:]]
+        assert await states(bench, good) == {"open"}
+        await trio.sleep(3)
+        assert await states(bench, good) == {"ended"}
+        bad = [await bench.call("read_conv", conv=line.conv) for line in lines[:3]]
+        assert [code(each) for each in bad] == ["unavailable"] * 3
+        assert "conv 00000000… is damaged" in caplog.text
+        assert bench.broker.statistics().crashes == 0
+    await store.aclose()
+    store = SqliteStore(tmp_path, hop="inline")
+    async with open_bench(store=store, clock=bench.clock) as again:  # it is served all the same
+        params = again.calling(await again.open("CHAR"), await again.open("DELT"), "f" * 16)
+        assert code(await again.call("send_call", **params)) == "accepted"
+        await trio.sleep(31)
+        assert await states(again, ["f" * 16]) == {"ended"}
+    await store.aclose()

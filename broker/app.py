@@ -16,6 +16,7 @@ import trio
 from broker.actors.actor import Again
 from broker.actors.admission import Admission
 from broker.actors.agent import AgentActor, read_all_facts, read_facts
+from broker.actors.attempts import Attempts
 from broker.actors.calls import agent_stream, read_restored, stream_name
 from broker.actors.conversation import ConversationActor, Tally
 from broker.actors.convwatch import ConvWatch
@@ -23,6 +24,9 @@ from broker.actors.desk import DeskActor
 from broker.actors.guard import Guard
 from broker.actors.house import House
 from broker.actors.janitor import Janitor
+from broker.actors.owner import OwnerActor
+from broker.actors.owner import read_facts as read_owner_facts
+from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence, Watch
 from broker.actors.recent import Recent
 from broker.actors.standing import End, Standing
@@ -35,7 +39,7 @@ from broker.core.conversation import Rules
 from broker.core.desk import Capacity, DeskRow
 from broker.core.machine import Now
 from broker.store.port import Store, Unavailable
-from broker.tools import directory, streams, transcripts, wire
+from broker.tools import directory, owners, streams, transcripts, wire
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
@@ -65,7 +69,7 @@ __all__ = [
 VERSION = "0.1.0"
 P = ParamSpec("P")
 R = TypeVar("R")
-AREAS = (directory, streams, transcripts, wire)
+AREAS = (directory, owners, streams, transcripts, wire)
 """The areas whose tools exist; importing them registers the tools."""
 
 
@@ -370,6 +374,8 @@ async def open_broker(
             suspended={document.id for document in await store.due("desk", "suspended", 1, 10_000)},
             info=lambda: broker.wire_info(),
             standing=Standing(),
+            attempts=Attempts(clock),
+            passwords=Passwords(settings.owners),
         )
         async for agent_id, facts in read_all_facts(store):
             services.standing.told(agent_id, facts)
@@ -452,3 +458,6 @@ def _add_network(services: Services, timers: Timers) -> None:
     standing = services.standing
     services.house.add("agent", lambda agent_id: AgentActor(agent_id, told=standing.told, **parts))
     standing.learn("ag_", partial(read_facts, services.store))
+    settings = services.settings.owners
+    services.house.add("owner", lambda owner_id: OwnerActor(owner_id, settings=settings, **parts))
+    standing.learn("ow_", partial(read_owner_facts, services.store))

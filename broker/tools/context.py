@@ -6,10 +6,12 @@ from typing import Any
 
 import msgspec
 
+from broker.actors.attempts import Attempts
 from broker.actors.conversation import Tally
 from broker.actors.guard import Guard
 from broker.actors.house import House
 from broker.actors.once import Once
+from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence
 from broker.actors.standing import Standing
 from broker.actors.streams import Hub
@@ -93,6 +95,10 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Follow statements that were verified."""
     standing: Standing
     """Who may still speak."""
+    attempts: Attempts
+    """How often somebody may try to sign in."""
+    passwords: Passwords
+    """Owners' passwords, hashed off the loop."""
     entropy: Callable[[int], bytes] = secrets.token_bytes
     """So many bytes of chance, for ids and secrets."""
     underway: Underway = msgspec.field(default_factory=Underway)

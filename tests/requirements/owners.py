@@ -7,4 +7,7 @@ REQUIREMENTS: dict[str, str] = {
     "owners.throttled": "at most 5 failures a minute for an e-mail and 20 from an address, then rate_limited with the "
     "time; what is stopped does not count",
     "owners.sessions-end": "a session ends 12 h unused, after 7 days, at its sign-out and with the password",
+    "owners.one-email": "an e-mail, in its one form, has one owner, also where two sign up at once",
+    "owners.invitations": "where sign-up is by invitation one serves once, in its time, for whom it was made; "
+    "closed, nobody signs up",
 }

@@ -22,6 +22,7 @@ from broker.wire.refusals import Refusal
 HOUR = 3_600_000
 LIFE = Life(idle_ms=12 * HOUR, whole_ms=7 * 24 * HOUR)
 NOW = 1_782_345_678_000
+LONG, LONGER = "a" * 65 + "@x.de", "a@" + "x" * 253
 OWNER = OwnerRow("ow_1", "a@example.org", "$argon2id$", NOW)
 
 
@@ -43,8 +44,20 @@ def test_an_email_has_one_form(text: str, expect: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ann", "@x.de", "ann@", "a@b@c", "a b@x.de", "a@x..de", "a@.de", "a@x\u202e.de", "a\0@x.de"]
-    + ["a" * 65 + "@x.de", "a@" + "x" * 253],
+    [
+        "",
+        "ann",
+        "@x.de",
+        "ann@",
+        "a@b@c",
+        "a b@x.de",
+        "a@x..de",
+        "a@.de",
+        "a@x\u202e.de",
+        "a\0@x.de",
+        LONG,
+        LONGER,
+    ],
 )
 def test_what_is_no_email_is_refused_at_its_field(text: str) -> None:
     refused = read_email(text)

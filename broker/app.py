@@ -21,6 +21,8 @@ from broker.actors.calls import agent_stream, read_restored, stream_name
 from broker.actors.conversation import ConversationActor, Tally
 from broker.actors.convwatch import ConvWatch
 from broker.actors.desk import DeskActor
+from broker.actors.grant import AssertionActor, ClientsActor, GrantActor
+from broker.actors.grant import read_facts as read_grant_facts
 from broker.actors.guard import Guard
 from broker.actors.house import House
 from broker.actors.janitor import Janitor
@@ -29,6 +31,7 @@ from broker.actors.owner import read_facts as read_owner_facts
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence, Watch
 from broker.actors.recent import Recent
+from broker.actors.signin import SignIn
 from broker.actors.standing import End, Standing
 from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
 from broker.actors.timers import Timers
@@ -39,7 +42,7 @@ from broker.core.conversation import Rules
 from broker.core.desk import Capacity, DeskRow
 from broker.core.machine import Now
 from broker.store.port import Store, Unavailable
-from broker.tools import directory, owners, streams, transcripts, wire
+from broker.tools import directory, owners, signin, streams, tokens, transcripts, wire
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
@@ -69,7 +72,7 @@ __all__ = [
 VERSION = "0.1.0"
 P = ParamSpec("P")
 R = TypeVar("R")
-AREAS = (directory, owners, streams, transcripts, wire)
+AREAS = (directory, owners, signin, streams, tokens, transcripts, wire)
 """The areas whose tools exist; importing them registers the tools."""
 
 
@@ -376,6 +379,7 @@ async def open_broker(
             standing=Standing(),
             attempts=Attempts(clock),
             passwords=Passwords(settings.owners),
+            sign_in=SignIn(clock),
         )
         async for agent_id, facts in read_all_facts(store):
             services.standing.told(agent_id, facts)
@@ -461,3 +465,7 @@ def _add_network(services: Services, timers: Timers) -> None:
     settings = services.settings.owners
     services.house.add("owner", lambda owner_id: OwnerActor(owner_id, settings=settings, **parts))
     standing.learn("ow_", partial(read_owner_facts, services.store))
+    services.house.add("grant", lambda grant_id: GrantActor(grant_id, told=standing.told, **parts))
+    standing.learn("gr_", partial(read_grant_facts, services.store))
+    services.house.add("clients", lambda key: ClientsActor(key, **parts))
+    services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))

@@ -13,6 +13,7 @@ from broker.actors.house import House
 from broker.actors.once import Once
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence
+from broker.actors.signin import SignIn
 from broker.actors.standing import Standing
 from broker.actors.streams import Hub
 from broker.actors.verifier import Verifier
@@ -95,6 +96,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Follow statements that were verified."""
     standing: Standing
     """Who may still speak."""
+    sign_in: SignIn
+    """Requests that wait for an owner's consent, and who was refused a sign-in."""
     attempts: Attempts
     """How often somebody may try to sign in."""
     passwords: Passwords

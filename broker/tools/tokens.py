@@ -1,0 +1,245 @@
+"""What tokens are given for (network.md, Sign-in): verbs for the token, revocation and introspection endpoints.
+
+1. Who shows a wrong secret is counted, and stopped for a while after many (the guessing limit of wire.md).
+2. A subject that may not speak gets no token; what it was granted stays, and serves again once it may.
+3. An unknown client or agent is refused in the same words as one that proves nothing.
+"""
+
+import hmac
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from broker.actors.grant import Assert, End, Redeem, Refresh, read_grant
+from broker.core.agent import AgentRow
+from broker.core.client import digest, fault, proves
+from broker.core.grant import Fresh, GrantRow, Shown, knows, read_code, read_refresh
+from broker.tools.clients import agent_of, client_of, random_text
+from broker.tools.context import Caller, Context
+from broker.tools.registry import tool
+from broker.wire.ids import AGENT
+from broker.wire.refusals import Refusal
+
+Text = Annotated[str, Meta(max_length=2048)]
+"""What a client sent as one parameter."""
+
+
+class Granted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an access token may say, and the refresh token that goes with it."""
+
+    subject: str
+    scopes: tuple[str, ...] = ()
+    resource: str | None = None
+    owner: str | None = None
+    grant: str | None = None
+    kid: str | None = None
+    refresh_token: str | None = None
+
+
+class AgentKey(msgspec.Struct, frozen=True):
+    """A live key of an agent."""
+
+    kid: str
+    pk: str
+
+
+class AgentKeys(msgspec.Struct, frozen=True):
+    """All of them; none where there is no such agent."""
+
+    keys: list[AgentKey]
+
+
+@tool(face="signin", title="Redeem a code")
+async def redeem_code(
+    context: Context,
+    client_id: Text,
+    code: Text,
+    client_secret: Text | None = None,
+    redirect_uri: Text | None = None,
+    verifier: Text | None = None,
+    resource: Text | None = None,
+) -> Granted | Refusal:
+    """What a code was made for. A refusal's `error` is OAuth's code (invalid_client, invalid_grant, invalid_target)."""
+    refused = await _prove_client(context, client_id, client_secret)
+    if refused is not None:
+        return refused
+    read = read_code(code)
+    row = await read_grant(context.services.store, read[0]) if read is not None else None
+    if read is None or row is None:
+        return _guess(context, fault("invalid_grant", "the code is not good here, or not any more"))
+    over = await _over(context, row)
+    if over is not None:
+        return over
+    shown = Shown(
+        client_id=client_id, digest=read[1], redirect_uri=redirect_uri, verifier=verifier, resource=resource
+    )
+    family, token = random_text(context, 16), random_text(context)
+    command = Redeem(shown, Fresh(digest(family), digest(token)))
+    return _granted(context, await _ask(context, row.grant_id, command), family, token)
+
+
+@tool(face="signin", title="Refresh")
+async def refresh_grant(
+    context: Context,
+    client_id: Text,
+    refresh_token: Text,
+    client_secret: Text | None = None,
+    scopes: list[Text] | None = None,
+    resource: Text | None = None,
+) -> Granted | Refusal:
+    """What a refresh token stands for, and the one that takes its place."""
+    refused = await _prove_client(context, client_id, client_secret)
+    if refused is not None:
+        return refused
+    read = read_refresh(refresh_token)
+    row = await read_grant(context.services.store, read[0]) if read is not None else None
+    if read is None or row is None:
+        return _guess(context, fault("invalid_grant", "the refresh token is not good here, or not any more"))
+    over = await _over(context, row)
+    if over is not None:
+        return over
+    asked = tuple(scopes) if scopes else None
+    shown = Shown(client_id=client_id, family=read[1], digest=read[2], scopes=asked, resource=resource)
+    token = random_text(context)
+    family = refresh_token.split(".")[1]
+    answer = _granted(
+        context, await _ask(context, row.grant_id, Refresh(shown, digest(token))), family, token
+    )
+    if asked is None or isinstance(answer, Refusal):
+        return answer
+    return msgspec.structs.replace(answer, scopes=tuple(each for each in answer.scopes if each in asked))
+
+
+@tool(face="signin", title="The keys of an agent", read_only=True)
+async def agent_keys(context: Context, agent_id: Text) -> AgentKeys | Refusal:
+    """With which keys an agent may sign a client assertion. rate_limited while the address is stopped."""
+    stopped = _stopped(context)
+    if stopped is not None:
+        return stopped
+    row = await agent_of(context, agent_id) if AGENT.fullmatch(agent_id) else None
+    return AgentKeys([AgentKey(key.kid, key.pk) for key in row.keys] if row is not None else [])
+
+
+@tool(face="signin", title="Take an assertion")
+async def take_assertion(
+    context: Context, agent_id: Text, kid: Text, jti: Text, until: int
+) -> Granted | Refusal:
+    """An agent's assertion was good, and serves now; `until`: Unix seconds at which it is over."""
+    row = await agent_of(context, agent_id)
+    refused = await _bad_agent(context, row, kid)
+    if refused is not None or row is None:
+        return refused or _unproven()
+    answer = await context.services.house.ask("assertion", agent_id, Assert(jti, until * 1000))
+    return answer if isinstance(answer, Refusal) else Granted(agent_id, owner=row.owner_id, kid=kid)
+
+
+@tool(face="signin", title="Take an agent's credential")
+async def take_credential(context: Context, agent_id: Text, secret: Text) -> Granted | Refusal:
+    """An agent shows the credential that an operator made for it."""
+    stopped = _stopped(context)
+    if stopped is not None:
+        return stopped
+    row = await agent_of(context, agent_id) if AGENT.fullmatch(agent_id) else None
+    kept = row.secret_hash if row is not None else None
+    if not hmac.compare_digest(kept or "", digest(secret)):
+        return _guess(context, _unproven())
+    refused = await _bad_agent(context, row, None)
+    return refused or Granted(agent_id, owner=row.owner_id if row is not None else None)
+
+
+@tool(face="signin", title="A proof that failed")
+async def failed_proof(context: Context, kind: Text) -> None:
+    """Count what the door found wrong by itself: a bad signature (a guess), or a token that is not good."""
+    context.services.sign_in.refused(context.caller.address, kind)
+    if kind == "invalid_client" and not context.caller.exempt:
+        context.services.guard.bad_signature(context.caller.address)
+
+
+@tool(face="signin", title="Whether a client is who it says", read_only=True)
+async def prove_client(
+    context: Context, client_id: Text, client_secret: Text | None = None
+) -> dict[str, Any] | Refusal:
+    """Nothing, or invalid_client."""
+    return await _prove_client(context, client_id, client_secret) or {}
+
+
+@tool(face="signin", title="Give tokens back", destructive=True)
+async def end_grant(
+    context: Context, client_id: Text, grant_id: Text | None = None, refresh_token: Text | None = None
+) -> dict[str, Any] | Refusal:
+    """A client that has proved itself ends a consent that it was given; what is not its own is passed over."""
+    read = read_refresh(refresh_token) if refresh_token is not None else None
+    name = read[0] if read is not None else grant_id
+    row = await read_grant(context.services.store, name) if name is not None else None
+    if row is None or row.client_id != client_id or (read is not None and not knows(row, read[1])):
+        return {}
+    answer = await context.services.house.ask("grant", row.grant_id, End(client_id=client_id))
+    return answer if isinstance(answer, Refusal) and answer.code != "not_found" else {}
+
+
+async def _prove_client(context: Context, client_id: str, secret: str | None) -> Refusal | None:
+    """Whether the client is who it says, as far as it can prove that; a public client can't."""
+    stopped = _stopped(context)
+    if stopped is not None:
+        return stopped
+    if client_id.startswith("https://"):
+        return None if secret is None else _guess(context, _unproven())
+    client = await client_of(context, client_id)
+    if isinstance(client, Refusal) or not proves(client, secret):
+        return _guess(context, _unproven())
+    return None
+
+
+async def _over(context: Context, row: GrantRow) -> Refusal | None:
+    """Whether the subject may not be spoken for now: gone, suspended, or no more this owner's."""
+    acting = row.subject if AGENT.fullmatch(row.subject) else None
+    agent = await agent_of(context, acting, row.owner_id) if acting is not None else None
+    caller = Caller(principal=row.subject, agent=acting, owner=row.owner_id)
+    refused = await context.services.standing.judge(caller)
+    if refused is not None or (acting is not None and agent is None):
+        return fault("invalid_grant", "nobody may act for this agent or owner now")
+    return None
+
+
+async def _bad_agent(context: Context, row: AgentRow | None, kid: str | None) -> Refusal | None:
+    if row is None:
+        return _unproven()
+    caller = Caller(principal=row.agent_id, agent=row.agent_id, owner=row.owner_id, kid=kid)
+    refused = await context.services.standing.judge(caller)
+    return _unproven() if refused is not None else None
+
+
+async def _ask(context: Context, grant_id: str, command: Redeem | Refresh) -> Any:
+    return await context.services.house.ask("grant", grant_id, command)
+
+
+def _granted(context: Context, answer: Any, family: str, token: str) -> Granted | Refusal:
+    if isinstance(answer, Refusal):
+        return _guess(context, answer) if answer.detail.get("error") == "invalid_grant" else answer
+    row: GrantRow = answer
+    return Granted(
+        subject=row.subject,
+        scopes=row.scopes,
+        resource=row.resource,
+        owner=row.owner_id,
+        grant=row.grant_id,
+        refresh_token=f"{row.grant_id}.{family}.{token}",
+    )
+
+
+def _stopped(context: Context) -> Refusal | None:
+    return context.services.guard.check(context.caller.address, context.caller.exempt)
+
+
+def _guess(context: Context, refusal: Refusal) -> Refusal:
+    """A wrong secret costs the address a guess."""
+    caller = context.caller
+    context.services.sign_in.refused(caller.address, str(refusal.detail.get("error", refusal.code)))
+    if not caller.exempt:
+        context.services.guard.bad_signature(caller.address)
+    return refusal
+
+
+def _unproven() -> Refusal:
+    return fault("invalid_client", "the client is unknown, or has not proved that it is this one")

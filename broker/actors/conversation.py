@@ -348,7 +348,8 @@ class ConversationActor(Actor[Conversation]):
             index.append(("open", state.caller))
             index.append(("open", state.callee) if answered_at is not None else ("ringing", state.callee))
             limit = self._rules.ring_s if phase is Phase.RINGING else self._rules.idle_s
-            due = at + round(limit * 1000) if due is None else due
+            if due is None:  # by the wall clock of now: `at` lies ahead of it after a step back
+                due = self._clock.now_ms() + round(limit * 1000)
             index.append(("due", due))
         return Put("conv", state.conv, state.version, msgspec.json.encode(row), tuple(index))
 

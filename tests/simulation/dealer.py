@@ -250,7 +250,7 @@ class Dealer:
             if told.code not in WAITS or (method == "send_call" and told.code in GIVE_UP and count > 5):
                 return told
             if told.code == "rate_limited":
-                quiet = waited == life and not doubt and conv not in ledger.doubted
+                quiet = waited == life == ledger.life and not doubt and conv not in ledger.doubted
                 ledger.check("waiting as told is enough", not quiet, conv, n, told.body)
                 waited = life
             await trio.sleep(told.body.get("retry_after_ms", 1000) / 1000)

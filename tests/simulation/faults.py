@@ -34,8 +34,6 @@ async def strike(world: "World", fault: Fault) -> None:
             if world.life is not None and world.up.is_set():
                 world.life.stop.set()
         case "step":
-            if fault.seconds < 0:
-                world.ledger.back.append(trio.current_time())
             world.ledger.forward.append((trio.current_time(), max(0.0, fault.seconds)))
             world.clock.step(round(fault.seconds * 1000))
         case "probe":
@@ -108,12 +106,12 @@ async def _connection(world: "World", dealer: Dealer, fault: Fault) -> None:
         link.pipe.delay(min(fault.seconds, 7.0))
         await trio.sleep(20)
         link.pipe.delay(0.0)
-    elif fault.kind == "slow":
-        link.paused = trio.Event()
+    elif fault.kind == "slow" and link.paused.is_set():
+        pause = link.paused = trio.Event()
         try:
             await trio.sleep(fault.seconds)
         finally:
-            link.paused.set()
+            pause.set()
 
 
 async def _repeat(world: "World", dealer: Dealer, fault: Fault) -> None:
@@ -133,6 +131,7 @@ async def _second(world: "World", dealer: Dealer, fault: Fault) -> None:
         other,
         "nonsense",
     )[fault.awaits % 5]
+    dealer.gone_at = trio.current_time() + fault.seconds + 5
     try:
         with trio.move_on_after(fault.seconds + 5):
             async with trio.open_nursery() as nursery:

@@ -77,8 +77,6 @@ class Ledger:
         """Conversations with some commit in doubt: of it a process may know the time by the wall clock alone."""
         self.forward: list[tuple[float, float]] = []
         """(when, by how many seconds) the wall clock stepped forward."""
-        self.back: list[float] = []
-        """When the wall clock stepped back."""
         self.fault: Broken | None = None
         """The first thing found where nobody could be told: within a commit."""
         self._wire = wire
@@ -213,10 +211,6 @@ class Ledger:
             # Steps of less than a second are left alone.
             since = row.mono - max(before.mono, self.began) + sum(by for _, by in self.forward if by < 1)
             good = (reason == "no_answer") == (row.n == 1)
-            # A row of the first minute after a step back has the time of the row before it, and nothing else says
-            # when it was where its actor has left before the timers looked (they look once a minute).
-            if any(0 <= before.mono - when <= 60 for when in self.back):
-                return
             # A commit that was in doubt is placed by the wall clock, once another actor reads it.
             good = good and (since >= self._times[reason] - 5 * GRAIN_S or call.conv in self.doubted)
             self.check("no END before its time", good, call.conv, row.n, reason, since)
@@ -252,7 +246,12 @@ class Ledger:
 
     def refuse(self, conv: str, n: int, sig: str, code: str, before: bool, sure: bool) -> None:
         """A refusal. `sure`: these bytes were sent once only, so that they certainly are not written."""
-        free = ("overloaded", "unavailable")
+        free = ["overloaded", "unavailable"]
+        if (
+            conv,
+            n,
+        ) not in self.acknowledged:  # it was in doubt, has landed unseen, and the store hangs again
+            free.append("in_doubt")
         self.check("what is stored is replayed", not before or code in free, conv, n, code)
         if sure and code not in ("in_doubt", "rate_limited", "overloaded", "desk_busy", "unavailable"):
             self.check("refused is not written", not self.stored(conv, n, sig), conv, n, code)

@@ -293,7 +293,10 @@ class World:
         if life is None or not self.up.is_set():
             await trio.sleep(0.1)
             raise Lost
-        pipe = life.listener.dial()
+        try:
+            pipe = life.listener.dial()
+        except trio.BrokenResourceError:  # it was stopped as soon as it was up
+            raise Lost from None
         life.pipes.append(pipe)
         return pipe
 

@@ -239,3 +239,21 @@ async def test_a_call_that_can_not_be_read_holds_up_no_other(
         await trio.sleep(31)
         assert await states(again, ["f" * 16]) == {"ended"}
     await store.aclose()
+
+
+@pytest.mark.requirement("call.idle")
+async def test_a_call_that_is_picked_up_after_a_step_back_that_was_seen_ends_in_its_time(
+    autojump_clock: Any,
+) -> None:
+    async with open_bench(tuned(calls={"idle_s": 90.0})) as bench:
+        alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+        await trio.sleep(60)
+        line = await bench.dial(alfa, brav)
+        bench.clock.step(-3_600_000)
+        await bench.dial(alfa, brav)  # the timers wake, and see it
+        await trio.sleep(1)
+        assert code(await line.send("PICKUP")) == "accepted"
+        await trio.sleep(89)
+        assert await states(bench, [line.conv]) == {"open"}
+        await trio.sleep(2)
+        assert await states(bench, [line.conv]) == {"ended"}

@@ -5,11 +5,13 @@
 3. A store comes to be whole, under another name first, or not at all.
 """
 
+import errno
 import fcntl
 import logging
 import os
 import re
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from importlib.resources import files
@@ -47,6 +49,20 @@ def schema() -> Iterator[tuple[int, str]]:
     for name in steps:
         if found := re.fullmatch(r"(\d{4})\.sql", name):
             yield int(found[1]), (files("broker.store") / "schema" / name).read_text("utf-8")
+
+
+def quota_is_used_up(db: sqlite3.Connection, pages: int) -> bool:
+    """After a write that failed: whether that is for want of room. SQLite tells a full disk, but not a quota's end, from
+    a disk that fails; so as much and a little more is tried beside the store."""
+    left = bytes(4096 * (pages + 8))
+    try:
+        folder = Path(db.execute("PRAGMA database_list").fetchone()[2]).parent
+        with tempfile.TemporaryFile(dir=folder) as file:
+            while left:
+                left = left[os.pwrite(file.fileno(), left, 0) :]
+    except OSError as error:
+        return error.errno in (errno.EDQUOT, errno.ENOSPC)
+    return False
 
 
 def lock(directory: Path) -> int:

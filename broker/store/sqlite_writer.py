@@ -110,6 +110,8 @@ class Writer:
             self._rollback()
             if _is_certain(error):
                 return self.run_each(staged.works, error)
+            if _is_of_a_write(error) and sqlite_file.quota_is_used_up(self.db, staged.pages):
+                return self.run_each(staged.works, sqlite3.OperationalError("the disk quota is used up"))
             self.broken = f"a commit failed: {error}"
             return Result([InDoubt(self.broken) for _ in staged.works], [])
         self.tail.landed()
@@ -169,6 +171,11 @@ def _is_certain(error: Exception) -> bool:
         or name.startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_READONLY"))
         or isinstance(error, OF_THE_UNIT)
     )
+
+
+def _is_of_a_write(error: Exception) -> bool:
+    """Whether a frame could not be written, or no room be made for it: this comes before the frame that commits."""
+    return getattr(error, "sqlite_errorname", "") in ("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")
 
 
 def _certain(error: Exception) -> Exception:

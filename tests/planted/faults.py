@@ -26,6 +26,12 @@ MUTANTS = (
         "                raise\n            looked",
     ),
     (
+        "faults.disk-full",
+        "broker/store/sqlite_writer.py",
+        "if _is_of_a_write(error) and",
+        "if False and",
+    ),
+    (
         "faults.damage",
         "broker/store/stored.py",
         "    except UNREADABLE as error:",

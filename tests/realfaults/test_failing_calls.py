@@ -19,8 +19,8 @@ pytestmark = [
     pytest.mark.requirement("faults.disk-error"),
     pytest.mark.skipif(not supported(), reason="seccomp's numbers are known for x86_64 and aarch64 on Linux"),
 ]
-FAULTS = ("fdatasync,fsync=EIO", "pwrite64=EIO", "pwrite64,ftruncate=EROFS", "pwrite64=EDQUOT")
-"""A failed flush, a failed write, a file system that the kernel has made read-only, a quota."""
+FAULTS = ("fdatasync,fsync=EIO", "pwrite64=EIO", "pwrite64,ftruncate=EROFS")
+"""A failed flush, a failed write, a file system that the kernel has made read-only."""
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -55,6 +55,31 @@ async def test_a_disk_that_fails_ends_all_writing_and_no_reading(tmp_path: Path,
     async with served(tmp_path / "data") as broker:
         async with dealing(broker, pairs):
             await trio.sleep(0.2)
+        await settle(broker, pairs, history)
+    history.write(tmp_path / "history.json")
+    assert check(history) == []
+
+
+@pytest.mark.requirement("faults.disk-full")
+async def test_a_quota_that_is_used_up_is_a_full_disk(tmp_path: Path) -> None:
+    chance, history = random.Random(1), History()
+    pairs = [Pair(number, history, chance) for number in range(2)]
+    async with served(
+        tmp_path / "data", program="tests.realfaults.faulty", environment={"FAIL_CALLS": "pwrite64=EDQUOT"}
+    ) as broker:
+        async with dealing(broker, pairs):
+            await trio.sleep(0.2)
+            broker.process.send_signal(signal.SIGUSR1)
+            with trio.fail_after(5):
+                while not all(pair.refused["unavailable"] for pair in pairs):  # noqa: ASYNC110
+                    await trio.sleep(0.02)
+        assert not any(pair.refused["in_doubt"] for pair in pairs)
+        assert "a commit was refused: the disk quota is used up" in broker.errors.read_text()
+        assert await wait_readiness(broker, True) == [], "with room it goes on"
+        assert await broker.stop() == 0
+    async with served(tmp_path / "data") as broker:
+        async with dealing(broker, pairs):
+            await trio.sleep(0.1)
         await settle(broker, pairs, history)
     history.write(tmp_path / "history.json")
     assert check(history) == []

@@ -1,5 +1,7 @@
 """The writer alone: what it answers when its transaction, its COMMIT or its rollback fails; and a real bad disk."""
 
+import errno
+import os
 import sqlite3
 import subprocess
 import sys
@@ -174,3 +176,29 @@ def test_a_disk_that_really_fails_loses_nothing_that_was_acknowledged(tmp_path: 
     assert reader._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     reader.close()
     writer.close()
+
+
+@pytest.mark.requirement("store.unavailable", "faults.disk-full")
+@pytest.mark.parametrize("wanting", ["EDQUOT", "ENOSPC", "EIO", None])
+def test_a_write_that_failed_for_want_of_room_is_certainly_not_written_and_the_writer_goes_on(
+    writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanting: str | None
+) -> None:
+    def finish(_: object) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR_WRITE"
+        raise error
+
+    def pwrite(_: int, data: bytes, __: int) -> int:
+        if wanting is not None:
+            raise OSError(getattr(errno, wanting), "no")
+        return min(len(data), 4096)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "finish", finish)
+        patch.setattr(os, "pwrite", pwrite)
+        [outcome] = writer.run((unit("a"),)).outcomes
+    full = wanting in ("EDQUOT", "ENOSPC")
+    assert isinstance(outcome, Unavailable if full else InDoubt)
+    assert (writer.broken is None) is full
+    assert full is (writer.run((unit("a"),)).outcomes == [None])
+    assert list(tmp_path.glob("tmp*")) == []

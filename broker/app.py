@@ -43,6 +43,7 @@ from broker.core.desk import Capacity, DeskRow
 from broker.core.machine import Now
 from broker.store.port import Store, Unavailable
 from broker.tools import directory, owners, signin, streams, tokens, transcripts, wire
+from broker.tools.access import may_listen, run_out, while_allowed
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
@@ -158,6 +159,10 @@ class Broker:
         """For as long as the block lasts `end` is called with why, once the caller has lost its right to speak."""
         return self._services.standing.hold(caller, end)
 
+    async def while_allowed(self, caller: Caller, run: Callable[[], Awaitable[R]]) -> R | Refusal:
+        """What `run` gives; or why the caller's right ended before: `run` is then cancelled, and must lose nothing."""
+        return await while_allowed(self._services, caller, run)
+
     def begin(self, caller: Caller, tool: Tool, arguments: Any, then: Then) -> bool:
         """Call a tool without waiting, with arguments of its `quick.type`; nothing is waited for but the disk.
 
@@ -192,7 +197,9 @@ class Broker:
             return refused
         code = code or caller.code
         if code is None and caller.agent is not None:
-            return await self._read(caller, agent_stream(caller.agent), caller.agent, after)
+            return may_listen(caller) or await self._read(
+                caller, agent_stream(caller.agent), caller.agent, after
+            )
         row = await resolve(self._services, code) if code is not None else None
         if code is not None and row is None:
             return unknown_desk(code)
@@ -220,9 +227,10 @@ class Broker:
         if row is None:
             assert caller.pk is not None  # an agent without a code reads its own stream
             return caller.pk
-        own = row.pk == caller.pk and caller.code in (None, row.code)
-        if own or (caller.agent is not None and self._services.standing.holder(row.pk) == caller.agent):
+        if row.pk == caller.pk and caller.code in (None, row.code):
             return Pk(row.pk)
+        if caller.agent is not None and self._services.standing.holder(row.pk) == caller.agent:
+            return may_listen(caller) or Pk(row.pk)
         return refuse("not_a_party", "the code does not resolve to your key")
 
     async def _read(
@@ -232,7 +240,9 @@ class Broker:
         held = ExitStack()
         held.enter_context(services.presence.attach(reads_as))
         try:
-            reader = await services.hub.read(stream, after, code=code, until=caller.until, held=held)
+            reader = await services.hub.read(
+                stream, after, code=code, until=caller.until, over=run_out(caller), held=held
+            )
         except BaseException:
             held.close()
             raise

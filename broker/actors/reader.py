@@ -31,6 +31,8 @@ NEAR: Final = 16
 """Who is no further behind reads without waiting for a turn: a poll costs less than a page."""
 LOOK_S: Final = 30.0
 """Seconds after which a waiting reader with an `until` looks at the wall clock again: it may have stepped."""
+OVER: Final = refuse("bad_statement", "the statement's until has passed", path="until")
+"""Why a reader ends at its `until`, where nothing else was said."""
 
 
 class Delivery(msgspec.Struct):
@@ -125,13 +127,16 @@ class Reader:
     `resume` is what to tell the client first. One task at a time may wait in `receive`.
     """
 
-    def __init__(self, topic: Topic, *, code: str | None = None, until: int | None = None) -> None:
+    def __init__(
+        self, topic: Topic, *, code: str | None = None, until: int | None = None, over: Refusal = OVER
+    ) -> None:
         clock = topic.clock
         self.resume: Resume
         self.code = code
         self.live = False
         """Whether it has caught up, so that committed events are handed to it."""
         self._topic = topic
+        self._over = over
         self._until_ms = None if until is None else until * 1000
         self._deadline = 0.0 if until is None else clock.monotonic() + until - clock.now_ms() / 1000
         self._held: AbstractContextManager[object] | None = None
@@ -279,7 +284,7 @@ class Reader:
         if self._slow:
             raise Slow
         if self._until_ms is not None and self._left_s(self._until_ms) <= 0:
-            self.end(refuse("bad_statement", "the statement's until has passed", path="until"))
+            self.end(self._over)
         if self._end is not None and self._position >= self._stop:
             raise Ended(self._end)
 

@@ -96,10 +96,12 @@ class Standing:
     def told(self, subject: str, facts: Facts) -> None:
         """A commit has changed a subject: what was held by a right that is over ends."""
         self._keep(subject, facts)
-        for pk in [pk for pk, agent in self._holders.items() if agent == subject and pk not in facts.pks]:
+        gone = [pk for pk, agent in self._holders.items() if agent == subject and pk not in facts.pks]
+        for pk in gone:
             del self._holders[pk]
         self._holders.update(dict.fromkeys(facts.pks, subject))
-        for held in list(self._held.get(subject, ())):
+        places = (subject, *gone, *facts.pks)
+        for held in dict.fromkeys(each for place in places for each in self._held.get(place, ())):
             if (refused := _judge(held.caller, subject, facts)) is not None:
                 held.end(refused)
 
@@ -109,23 +111,30 @@ class Standing:
 
     @contextmanager
     def hold(self, caller: Speaking, end: End) -> Iterator[None]:
-        """For as long as the block lasts `end` is called once the caller has lost its right. Judge it first."""
+        """For as long as the block lasts `end` is called once the caller has lost its right: at once, if that was
+        since it was judged. What a key holds is held by whatever agent's key it becomes."""
         held = _Held(caller, end)
         subjects = self._subjects(caller)
+        places = subjects if caller.pk is None else (*subjects, caller.pk)
+        for place in places:
+            self._held.setdefault(place, {})[held] = None
         for subject in subjects:
-            self._held.setdefault(subject, {})[held] = None
+            facts = self._facts.get(subject)
+            if facts is not None and (refused := _judge(caller, subject, facts)) is not None:
+                end(refused)
         try:
             yield
         finally:
-            for subject in subjects:
-                holding = self._held[subject]
+            for place in places:
+                holding = self._held[place]
                 del holding[held]
                 if not holding:
-                    del self._held[subject]
+                    del self._held[place]
 
     def _subjects(self, caller: Speaking) -> tuple[str, ...]:
-        agent = caller.agent or (self._holders.get(caller.pk) if caller.pk is not None else None)
-        return tuple(each for each in (agent, caller.owner, caller.grant) if each is not None)
+        holder = self._holders.get(caller.pk) if caller.pk is not None else None
+        named = (caller.agent, holder, caller.owner, caller.grant)
+        return tuple(dict.fromkeys(each for each in named if each is not None))
 
     def _keep(self, subject: str, facts: Facts) -> None:
         self._facts[subject] = facts

@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from broker.actors.convwatch import ConvWatches
-from broker.actors.reader import PAGE, Delivery, Ended, Reader, Slow, Topic
+from broker.actors.reader import OVER, PAGE, Delivery, Ended, Reader, Slow, Topic
 from broker.actors.turns import Turns
 from broker.clock import Clock
 from broker.config import Streams
@@ -84,19 +84,20 @@ class Hub:
         *,
         code: str | None = None,
         until: int | None = None,
+        over: Refusal = OVER,
         held: AbstractContextManager[object] | None = None,
     ) -> Reader:
         """Subscribe to a stream, going on after the cursor `after` (None: from now; "0": the oldest kept).
 
         `code`: the desk through which it is followed, for `end`. `until`: Unix seconds at which the right to
-        read ends. `held` is entered now and left when the reader closes (presence). Enter or close the
-        reader, else it stays subscribed. Raises what the store raises. Cancelling subscribes nothing.
+        read ends, and `over`, why it does. `held` is entered now and left when the reader closes (presence). Enter
+        or close the reader, else it stays subscribed. Raises what the store raises. Cancelling subscribes nothing.
         """
         topic = self._topics.get(stream)
         if topic is None:
             topic = Topic(stream, self._store, self._settings, self._clock, self._turns, self._left)
             self._topics[stream] = topic
-        reader = Reader(topic, code=code, until=until)
+        reader = Reader(topic, code=code, until=until, over=over)
         try:
             head = await self._store.head(stream)
             topic.learn(head)
@@ -117,6 +118,7 @@ class Hub:
         own: bool | None = None,
         code: str | None = None,
         until: int | None = None,
+        over: Refusal = OVER,
     ) -> Polled | Refusal:
         """At most `limit` (≥ 1) events after a cursor: at once what waits, else the first within `wait_s`.
 
@@ -128,7 +130,7 @@ class Hub:
         seen = size = 0
         page = min(PAGE, limit) if kinds is None and own is None else PAGE
         deadline = trio.current_time() + wait_s
-        async with await self.read(stream, after, code=code, until=until) as reader:
+        async with await self.read(stream, after, code=code, until=until, over=over) as reader:
             cursor = reader.resume.from_
             try:
                 while len(found) < limit and seen < SCAN and size < PAGE_BYTES:
@@ -156,7 +158,7 @@ class Hub:
                 if not found:  # retention overtook it: begin again, and say so
                     left = max(0.0, deadline - trio.current_time())
                     return await self.poll(
-                        stream, cursor, limit, left, kinds=kinds, own=own, code=code, until=until
+                        stream, cursor, limit, left, kinds=kinds, own=own, code=code, until=until, over=over
                     )
             return Polled(reader.resume, found, cursor)
 

@@ -1,10 +1,23 @@
 """Who may call a tool of the network: a token, its standing, its scope, its subject (network.md, Sign-in).
 
-The order is the order of the answers: without a token nothing else is told.
+1. The order is the order of the answers: without a token nothing else is told.
+2. Who listens by a token (an agent's stream, its desks', its conversations) needs LISTEN: these hold its messages.
+3. What waits ends with the right by which it waits.
 """
 
-from broker.tools.context import Context
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import trio
+
+from broker.actors.reader import OVER
+from broker.tools.context import Caller, Context, Services
 from broker.wire.refusals import Refusal, refuse
+
+T = TypeVar("T")
+LISTEN: Final = "message"
+"""The scope for reading streams and transcripts by a token."""
+_RUN_OUT: Final = refuse("unauthenticated", "the token has run out; get a new one")
 
 
 async def allowed(context: Context, scope: str, agent: bool) -> Refusal | None:
@@ -16,7 +29,7 @@ async def allowed(context: Context, scope: str, agent: bool) -> Refusal | None:
     if refused is not None:
         return refused
     if scope not in caller.scopes:
-        return refuse("insufficient_scope", f"this needs a token with the scope {scope}", scope=scope)
+        return lacking(scope)
     if agent and caller.agent is None:
         return refuse(
             "agent_required", "this acts for an agent; sign in again and choose one of your agents there"
@@ -29,3 +42,43 @@ def me(context: Context) -> str:
     agent = context.caller.agent
     assert agent is not None
     return agent
+
+
+def lacking(scope: str) -> Refusal:
+    """insufficient_scope, with the scope that would do."""
+    return refuse("insufficient_scope", f"this needs a token with the scope {scope}", scope=scope)
+
+
+def may_listen(caller: Caller) -> Refusal | None:
+    """Whether a caller's token is good for listening to what is its agent's; None: it is."""
+    return None if LISTEN in caller.scopes else lacking(LISTEN)
+
+
+def run_out(caller: Caller) -> Refusal:
+    """Why a caller's right ends at its `until`: a statement's time, or a token's."""
+    return OVER if caller.pk is not None else _RUN_OUT
+
+
+async def while_allowed(services: Services, caller: Caller, run: Callable[[], Awaitable[T]]) -> T | Refusal:
+    """What `run` gives; or why the caller may not speak, now or from a moment while it ran: it is then cancelled.
+
+    Only for what loses nothing when it is cancelled. Cancelling cancels `run`. Who has proved nothing has no right
+    that could end.
+    """
+    if caller.identity is None:
+        return await run()
+    refused = await services.standing.judge(caller)
+    if refused is not None:
+        return refused
+    why = run_out(caller)
+    left = float("inf") if caller.until is None else caller.until - services.clock.now_ms() / 1000
+    with trio.move_on_after(max(0.0, left)) as scope:
+
+        def end(refusal: Refusal) -> None:
+            nonlocal why
+            why = refusal
+            scope.cancel()
+
+        with services.standing.hold(caller, end):
+            return await run()
+    return why

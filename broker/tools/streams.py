@@ -1,4 +1,8 @@
-"""Events by asking: desk_rings and wait_for_events, over the same stream and cursor as SSE and WebSocket."""
+"""Events by asking: desk_rings and wait_for_events, over the same stream and cursor as SSE and WebSocket.
+
+Who asks by a key's proof asks for that key; who asks by an agent's token, for the agent and its keys' desks. A wait
+ends with the right by which it waits.
+"""
 
 from typing import Annotated, Any
 
@@ -6,9 +10,11 @@ import msgspec
 import trio
 from msgspec import Meta
 
-from broker.actors.calls import stream_name
-from broker.actors.streams import PAGE_BYTES
-from broker.tools.context import Context, Progress, Services
+from broker.actors.calls import agent_stream, stream_name
+from broker.actors.streams import PAGE_BYTES, Polled
+from broker.core.desk import DeskRow
+from broker.tools.access import may_listen, run_out, while_allowed
+from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.lookup import SigParam, StatementParam, keep_in_use, resolve, unknown_desk
 from broker.tools.proof import reader
 from broker.tools.registry import tool
@@ -55,6 +61,15 @@ class Events(msgspec.Struct, frozen=True):
     """Ask again with this."""
 
 
+class _Source(msgspec.Struct, frozen=True):
+    """A stream, whose it is (for presence), and by whose right it is read."""
+
+    stream: str
+    reads_as: str
+    caller: Caller
+    code: str | None = None
+
+
 @tool(face="wire", title="Wait for rings", read_only=True, streams=True)
 async def desk_rings(
     context: Context,
@@ -67,25 +82,33 @@ async def desk_rings(
     """Subscribe to the calls that ring your desk: what waits after the cursor, or the first within wait_ms.
 
     Over a door that streams, each ring comes as progress until wait_ms is over. Needs a follow statement of the
-    desk's key (or a connection that proved it). Cancelling loses nothing: ask again with the last cursor.
+    desk's key, a connection that proved it, or the token of the agent whose key it is. Cancelling loses nothing: ask
+    again with the last cursor.
     """
-    caller = await reader(context, statement, sig)
+    services = context.services
+    by_token = _by_token(context, statement, sig)
+    caller = context.caller if by_token else await reader(context, statement, sig)
     if isinstance(caller, Refusal):
         return caller
-    services = context.services
     row = await resolve(services, code)
     if row is None:
         return unknown_desk(code)
-    if row.pk != caller.pk or caller.code not in (None, code):
-        return refuse("not_a_party", "the code does not resolve to your key")
+    refused = _may_ring(services, caller, row)
+    if refused is not None:
+        return refused
     await keep_in_use(services, row.pk)
-    services.presence.polled(row.pk)
+    source = _Source(stream_name(row.pk), row.pk, caller, code)
     seconds = min(wait_ms, MAX_WAIT_MS) / 1000
-    stream = stream_name(row.pk)
-    with services.presence.attach(row.pk):
-        if context.progress is None:
-            return await _rings(services, stream, after, seconds, code, caller.until)
-        return await _tell_rings(context, context.progress, stream, after, seconds, code, caller.until)
+    progress = context.progress
+
+    async def wait() -> Rings | Refusal:
+        with services.presence.attach(row.pk):
+            if progress is None:
+                return await _rings(services, source, after, seconds)
+            return await _tell_rings(services, progress, source, after, seconds)
+
+    services.presence.polled(row.pk)
+    return await while_allowed(services, caller, wait)
 
 
 @tool(face="wire", title="Wait for events", read_only=True)
@@ -101,51 +124,91 @@ async def wait_for_events(
     """Your next events of every kind: what is stored after the cursor, or the first within wait_ms.
 
     The cursor is the same on WebSocket, SSE and MCP. With own = false a wait goes on past what you sent yourself.
-    Needs a follow statement of your key, or a connection that proved it. Cancelling loses nothing: ask again with
-    the last cursor.
+    Needs a follow statement of your key, a connection that proved it, or your agent's token: then it is the agent's
+    stream, its messages and its desks' calls. Cancelling loses nothing: ask again with the last cursor.
     """
-    caller = await reader(context, statement, sig)
-    if isinstance(caller, Refusal):
-        return caller
     services = context.services
-    assert caller.pk is not None  # reader() gives a caller with a key
-    await keep_in_use(services, caller.pk)
-    services.presence.polled(caller.pk)
+    source = await _own_stream(context, statement, sig)
+    if isinstance(source, Refusal):
+        return source
+    caller = source.caller
     seconds = min(wait_ms, MAX_WAIT_MS) / 1000
-    with services.presence.attach(caller.pk):
-        polled = await services.hub.poll(
-            stream_name(caller.pk), after, limit, seconds, own=own, code=caller.code, until=caller.until
-        )
+
+    async def wait() -> Polled | Refusal:
+        with services.presence.attach(source.reads_as):
+            return await services.hub.poll(
+                source.stream,
+                after,
+                limit,
+                seconds,
+                own=own,
+                code=source.code,
+                until=caller.until,
+                over=run_out(caller),
+            )
+
+    services.presence.polled(source.reads_as)
+    polled = await while_allowed(services, caller, wait)
     if isinstance(polled, Refusal):
         return polled
     events = [_with_kind(delivery.kind, delivery.params) for delivery in polled.deliveries]
     return Events(polled.resume, events, polled.cursor)
 
 
-async def _rings(
-    services: Services, stream: str, after: str | None, seconds: float, code: str, until: int | None
-) -> Rings | Refusal:
-    polled = await services.hub.poll(stream, after, 500, seconds, kinds=("ring",), code=code, until=until)
+def _by_token(context: Context, statement: bytes | None, sig: str | None) -> bool:
+    """Whether the caller asks as an agent: by its token, and with no statement beside it."""
+    return statement is None and sig is None and context.caller.agent is not None
+
+
+async def _own_stream(context: Context, statement: bytes | None, sig: str | None) -> _Source | Refusal:
+    """The caller's own stream: its agent's, else its key's."""
+    if _by_token(context, statement, sig):
+        caller = context.caller
+        agent = caller.agent or ""
+        return may_listen(caller) or _Source(agent_stream(agent), agent, caller)
+    found = await reader(context, statement, sig)
+    if isinstance(found, Refusal):
+        return found
+    assert found.pk is not None  # reader() gives a caller with a key
+    await keep_in_use(context.services, found.pk)
+    return _Source(stream_name(found.pk), found.pk, found, found.code)
+
+
+def _may_ring(services: Services, caller: Caller, row: DeskRow) -> Refusal | None:
+    """Whether a caller may hear what rings a desk: by its key, or by the token of its key's agent."""
+    if row.pk == caller.pk and caller.code in (None, row.code):
+        return None
+    if caller.agent is not None and services.standing.holder(row.pk) == caller.agent:
+        return may_listen(caller)
+    return refuse("not_a_party", "the code does not resolve to your key")
+
+
+async def _rings(services: Services, source: _Source, after: str | None, seconds: float) -> Rings | Refusal:
+    caller = source.caller
+    polled = await services.hub.poll(
+        source.stream,
+        after,
+        500,
+        seconds,
+        kinds=("ring",),
+        code=source.code,
+        until=caller.until,
+        over=run_out(caller),
+    )
     if isinstance(polled, Refusal):
         return polled
     return Rings(polled.resume, [msgspec.Raw(each.params) for each in polled.deliveries], polled.cursor)
 
 
 async def _tell_rings(
-    context: Context,
-    progress: Progress,
-    stream: str,
-    after: str | None,
-    seconds: float,
-    code: str,
-    until: int | None,
+    services: Services, progress: Progress, source: _Source, after: str | None, seconds: float
 ) -> Rings | Refusal:
     """Each ring as it comes, until the time is over or a page is full; the result has them all."""
     deadline = trio.current_time() + seconds
     found: Rings | None = None
     while True:
         left = max(0.0, deadline - trio.current_time())
-        page = await _rings(context.services, stream, after, left, code, until)
+        page = await _rings(services, source, after, left)
         if isinstance(page, Refusal):
             return page
         found = page if found is None else Rings(found.resume, [*found.rings, *page.rings], page.cursor)

@@ -7,11 +7,13 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from broker.actors.standing import Facts
 from broker.app import Again, Caller, ConvWatch, Ended, Watch
 from broker.store.memory import MemoryStore
 from broker.store.port import Unavailable
 from broker.wire.envelope import build
 from broker.wire.refusals import Refusal, refuse
+from tests.support.agents import make_agent, suspend
 from tests.support.broker import ANYONE, Bench, code, open_bench, tuned
 
 
@@ -228,3 +230,68 @@ async def test_begin_takes_the_next_envelope_and_leaves_every_other_to_call(benc
 
 
 _NAMES = {"from": "sender"}
+
+
+@pytest.mark.requirement("doors.agent-stream", "doors.listen-scope")
+async def test_a_token_reads_its_agents_stream_and_its_desks_and_nobody_elses(bench: Bench) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    agent = await make_agent(bench, "alice", key=alfa.key)
+    deaf = msgspec.structs.replace(agent, scopes=frozenset({"arena"}))
+    follow = bench.broker.follow
+    assert code(await follow(agent, code="BRAV")) == "not_a_party"
+    for named in (None, "ALFA"):
+        refused = await follow(deaf, code=named)
+        assert isinstance(refused, Refusal)
+        assert (refused.code, refused.detail) == ("insufficient_scope", {"scope": "message"})
+        reader = await follow(agent, code=named)
+        assert not isinstance(reader, Refusal)
+        async with reader:
+            await bench.dial(brav, alfa)
+            assert [each.kind for each in await reader.receive()] == ["ring"]
+    owner = Caller(principal="ow_1", owner="ow_1", issued=bench.ts)
+    bench.broker._services.standing.told("ow_1", Facts())
+    assert code(await follow(owner)) == "unauthenticated"
+
+
+@pytest.mark.requirement("doors.expiry")
+async def test_a_stream_read_by_a_token_ends_with_it_and_says_so(bench: Bench, autojump_clock: Any) -> None:
+    agent = await make_agent(bench, "alice")
+    reader = await bench.broker.follow(msgspec.structs.replace(agent, until=bench.ts + 900))
+    assert not isinstance(reader, Refusal)
+    start = trio.current_time()
+    async with reader:
+        with pytest.raises(Ended) as ended:
+            await reader.receive()
+    assert ended.value.refusal.code == "unauthenticated"
+    assert trio.current_time() - start == pytest.approx(900, abs=1)
+
+
+@pytest.mark.requirement("doors.right-lost")
+async def test_what_is_done_while_allowed_is_cancelled_when_the_right_ends(
+    bench: Bench, autojump_clock: Any
+) -> None:
+    agent = await make_agent(bench, "alice")
+    while_allowed = bench.broker.while_allowed
+
+    async def done() -> str:
+        await trio.lowlevel.checkpoint()
+        return "done"
+
+    assert await while_allowed(agent, done) == "done"
+    assert await while_allowed(ANYONE, done) == "done"
+    start = trio.current_time()
+    short = msgspec.structs.replace(agent, until=bench.ts + 5)
+    assert code(await while_allowed(short, trio.sleep_forever)) == "unauthenticated"
+    assert trio.current_time() - start == pytest.approx(5, abs=1)
+    answers: list[Any] = []
+
+    async def wait() -> None:
+        answers.append(await while_allowed(agent, trio.sleep_forever))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.sleep(1)
+        suspend(bench, agent)
+    assert code(answers[0]) == "suspended"
+    assert trio.current_time() - start == pytest.approx(6, abs=1)
+    assert code(await while_allowed(agent, done)) == "suspended"

@@ -3,6 +3,7 @@
 from typing import Any
 
 from broker.actors.agent import Create
+from broker.actors.standing import Facts
 from broker.app import Caller
 from broker.core.agent import AgentRow, Key
 from broker.wire.keys import SigningKey
@@ -45,3 +46,9 @@ def caller_of(bench: Bench, agent_id: str, **members: Any) -> Caller:
 def owner_caller(bench: Bench, owner_id: str, **members: Any) -> Caller:
     """The caller that a fresh token of an owner makes, who acts for no agent."""
     return Caller(principal=owner_id, owner=owner_id, issued=bench.ts, scopes=SCOPES, **members)
+
+
+def suspend(bench: Bench, caller: Caller) -> None:
+    """Have standing hear that a caller's agent is suspended, as after an operator's commit."""
+    assert caller.agent is not None
+    bench.broker._services.standing.told(caller.agent, Facts(suspended=True))

@@ -67,6 +67,34 @@ async def test_a_key_of_an_agent_holds_by_the_agents_right() -> None:
     assert await standing.judge(Caller(pk=PK)) is None  # it is nobody's key now, and speaks for itself
 
 
+@pytest.mark.requirement("network.standing")
+async def test_what_is_held_by_a_key_ends_with_the_agent_whose_key_it_has_become() -> None:
+    standing = Standing()
+    ended: list[Refusal] = []
+    with standing.hold(Caller(pk=PK, agent="ag_other", authenticated=True), ended.append):
+        standing.told(AGENT, GOOD)
+        assert ended == []
+        standing.told(AGENT, Facts(suspended=True, pks=GOOD.pks))
+    assert [each.code for each in ended] == ["suspended"]
+    assert standing._held == {}
+    both = Caller(pk=PK, agent="ag_other")
+    standing.told("ag_other", Facts())
+    refused = await standing.judge(both)
+    assert refused is not None
+    assert refused.code == "suspended", "the key's agent is looked at beside the token's"
+
+
+@pytest.mark.requirement("network.standing")
+async def test_a_right_that_was_lost_after_it_was_judged_ends_what_it_holds_at_once() -> None:
+    standing = Standing()
+    standing.told(AGENT, GOOD)
+    assert await standing.judge(by_key()) is None
+    standing.told(AGENT, Facts(suspended=True, kids=GOOD.kids, pks=GOOD.pks))
+    ended: list[Refusal] = []
+    with standing.hold(by_key(), ended.append):
+        assert [each.code for each in ended] == ["suspended"]
+
+
 async def test_facts_are_read_once_and_one_that_is_missing_is_gone() -> None:
     read: list[str] = []
 

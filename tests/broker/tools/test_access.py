@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from broker.actors.standing import Facts
 from broker.tools import registry
 from broker.tools.access import me
 from broker.tools.context import Caller, Context
@@ -29,6 +30,7 @@ async def test_token_standing_scope_and_agent_come_before_the_params(
 ) -> None:
     caller = await make_agent(bench, "alice")
     services = bench.broker._services
+    services.standing.told("ow_1", Facts())
     owner = owner_caller(bench, "ow_1")
     unscoped = Caller(principal=caller.agent, agent=caller.agent, issued=bench.ts)
     stale = Caller(principal="ag_missing", agent="ag_missing", issued=bench.ts)

@@ -8,7 +8,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from broker.app import Caller
 from broker.wire.refusals import Refusal
+from tests.support.agents import make_agent, suspend
 from tests.support.broker import ANYONE, Bench, Party, code
 
 
@@ -177,3 +179,68 @@ async def test_cancelling_a_wait_changes_nothing(bench: Bench, autojump_clock: A
     await bench.dial(alfa, brav)
     page = await bench.call("wait_for_events", after=start["cursor"], **follow)
     assert [event["event"] for event in page["events"]] == ["ring"]
+
+
+# By a token
+
+
+@pytest.mark.requirement("doors.agent-stream", "doors.listen-scope")
+async def test_an_agents_token_waits_for_what_is_the_agents(bench: Bench, autojump_clock: Any) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    agent = await make_agent(bench, "alice", key=alfa.key)
+    other = await make_agent(bench, "bob")
+    deaf = msgspec.structs.replace(agent, scopes=frozenset({"profile"}))
+    line = await bench.dial(brav, alfa)
+    events = await bench.call("wait_for_events", agent, after="0")
+    assert [(each["event"], each["conv"]) for each in events["events"]] == [("ring", line.conv)]
+    rings = await bench.call("desk_rings", agent, code="ALFA", after="0")
+    assert [each["conv"] for each in rings["rings"]] == [line.conv]
+    assert (await bench.call("wait_for_events", other, after="0"))["events"] == []
+    assert code(await bench.call("desk_rings", other, code="ALFA")) == "not_a_party"
+    for name, params in (("wait_for_events", {}), ("desk_rings", {"code": "ALFA"})):
+        refused = await bench.call(name, deaf, **params)
+        assert (code(refused), refused.detail) == ("insufficient_scope", {"scope": "message"})
+    by_key = await bench.call("wait_for_events", agent, after="0", **following(bench, brav))
+    assert [each["event"] for each in by_key["events"]] == ["env"], "a statement beside the token says whose"
+
+
+@pytest.mark.requirement("doors.agent-stream")
+async def test_who_waits_by_a_token_is_present_as_the_agent(bench: Bench) -> None:
+    alfa = await bench.open("ALFA")
+    agent = await make_agent(bench, "alice", key=alfa.key)
+    presence = bench.broker._services.presence
+    assert agent.agent is not None
+    assert not presence.online(agent.agent)
+    await bench.call("wait_for_events", agent)
+    assert presence.online(agent.agent)
+    assert not presence.online(alfa.pk)
+    await bench.call("desk_rings", agent, code="ALFA")
+    assert presence.online(alfa.pk)
+
+
+@pytest.mark.requirement("doors.right-lost", "doors.expiry")
+@pytest.mark.parametrize("name", ["wait_for_events", "desk_rings"])
+async def test_a_wait_ends_with_the_right_by_which_it_waits(
+    bench: Bench, autojump_clock: Any, name: str
+) -> None:
+    alfa = await bench.open("ALFA")
+    agent = await make_agent(bench, "alice", key=alfa.key)
+    params = {"wait_ms": 20_000, **({"code": "ALFA"} if name == "desk_rings" else {})}
+    proof = following(bench, alfa)
+    answers: list[Any] = []
+
+    async def wait(caller: Caller, **more: Any) -> None:
+        answers.append(code(await bench.call(name, caller, **params, **more)))
+
+    start = trio.current_time()
+    await wait(msgspec.structs.replace(agent, until=bench.ts + 2))
+    assert answers.pop() == "unauthenticated"
+    assert trio.current_time() - start == pytest.approx(2, abs=1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait, agent)
+        nursery.start_soon(lambda: wait(ANYONE, **proof))
+        await trio.sleep(3)
+        suspend(bench, agent)
+    assert sorted(answers) == ["suspended", "unauthenticated"], "the key is the agent's no more"
+    assert trio.current_time() - start == pytest.approx(5, abs=1)
+    assert bench.broker._services.standing._held == {}

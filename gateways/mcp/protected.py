@@ -58,15 +58,15 @@ class Protected:
 
     def challenge(self, http: Http, refusal: Refusal, answer: Answer) -> Answer:
         """The same answer with the way to a token, where a token is what it lacks."""
-        error = None
+        error, scope = None, None
         if refusal.code == "insufficient_scope":
-            error = "insufficient_scope"
+            error, scope = "insufficient_scope", refusal.detail.get("scope")
         elif refusal.status != 401:
             return answer
         elif (http.head.get("authorization") or "").lower().startswith("bearer"):
             error = "invalid_token"
         path = http.scope["path"]
-        ours = self._resources.challenge(path, http.head.get("host"), error)
+        ours = self._resources.challenge(path, http.head.get("host"), error, scope)
         others = [
             each for each in answer.headers if not (self.guards(path) and each[0] == b"www-authenticate")
         ]

@@ -3,7 +3,8 @@
 1. A face has one document, and its `resource` is the URL that the client typed: the path with or without a slash
    at its end, the host among the origins that are ours by the settings and never any other.
 2. A token is good for the face whose URL is its audience; one for the origin's /mcp is good for all.
-3. A challenge names all scopes of the face, so that a client need not come back for one after the other.
+3. A challenge names all scopes of the face, so that a client need not come back for one after the other; one that
+   has a token and lacks a scope is told that one.
 
 Source: RFC 9728 (documents, 3.1 and 3.3; challenge, 5.1), RFC 6750 3, RFC 8707 2; MCP 2025-11-25, Authorization.
 """
@@ -55,13 +56,16 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
             **({"scopes_supported": list(scopes)} if scopes else {}),
         }
 
-    def challenge(self, path: str, host: str | None, error: str | None = None) -> str:
-        """WWW-Authenticate for a request of a face's path. `error`: invalid_token or insufficient_scope."""
+    def challenge(
+        self, path: str, host: str | None, error: str | None = None, scope: str | None = None
+    ) -> str:
+        """WWW-Authenticate for a request of a face's path. `error`: invalid_token or insufficient_scope. `scope`: what
+        the request needs; else all that is of use on the face."""
         members = {"resource_metadata": f"{self.origin(host)}{WELL_KNOWN}{path}"}
         if error is not None:
             members["error"] = error
-        if scopes := scopes_of(face_of(path) or ""):
-            members["scope"] = " ".join(scopes)
+        if needed := scope or " ".join(scopes_of(face_of(path) or "")):
+            members["scope"] = needed
         return "Bearer " + ", ".join(f"{name}={_quoted(value)}" for name, value in members.items())
 
     def audiences(self, face: str) -> frozenset[str]:

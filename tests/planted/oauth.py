@@ -41,7 +41,8 @@ MUTANTS = (
     ),
     ("oauth.audience", METADATA, 'places = {MCP, f"{MCP}/{face}"}', "places = {MCP}"),
     ("oauth.typed-url", METADATA, "urlsplit(each).netloc == asked", "False"),
-    ("oauth.challenge", METADATA, 'if scopes := scopes_of(face_of(path) or ""):', "if scopes := ():"),
+    ("oauth.challenge", METADATA, 'scope or " ".join(scopes_of(face_of(path) or ""))', "scope"),
+    ("oauth.challenge", METADATA, 'needed := scope or " ".join', 'needed := " ".join'),
     ("oauth.bad-token", PROTECTED, 'error = "invalid_token"', "pass"),
     (
         "oauth.guarded-faces",

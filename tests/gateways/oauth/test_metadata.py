@@ -68,6 +68,7 @@ def test_a_challenge_leads_to_the_document_and_names_all_scopes_of_the_face() ->
         f'Bearer resource_metadata="https://turret.example{WELL_KNOWN}/mcp/wire", error="invalid_token"'
     )
     assert 'scope="profile contacts message channel task resource"' in HERE.challenge("/mcp/network", None)
+    assert 'scope="message"' in HERE.challenge("/mcp/network", None, "insufficient_scope", "message")
 
 
 def test_a_mark_in_a_url_can_not_end_the_challenges_text() -> None:

@@ -30,6 +30,7 @@ from broker.actors.owner import OwnerActor
 from broker.actors.owner import read_facts as read_owner_facts
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence, Watch
+from broker.actors.receipts import Receipts
 from broker.actors.recent import Recent
 from broker.actors.signin import SignIn
 from broker.actors.standing import End, Standing
@@ -387,6 +388,7 @@ async def open_broker(
             suspended={document.id for document in await store.due("desk", "suspended", 1, 10_000)},
             info=lambda: broker.wire_info(),
             standing=Standing(),
+            receipts=Receipts(settings.network.loop_messages),
             attempts=Attempts(clock),
             passwords=Passwords(settings.owners),
             sign_in=SignIn(clock),

@@ -36,6 +36,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The guess window, and how long the address then waits; milliseconds."""
     frame_bytes: Annotated[int, Meta(ge=16_384, le=16_777_216)] = 65_536
     """The largest frame or request of the wire."""
+    token_bytes: Annotated[int, Meta(ge=16_384, le=16_777_216)] = 2_097_152
+    """The largest request of a caller with a valid token, where it is none of the wire's."""
 
 
 class Calls(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,6 +154,27 @@ class Owners(msgspec.Struct, frozen=True, kw_only=True):
     """Memory of one hash, KiB; two are made at once at most."""
 
 
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """What agents may ask of each other, and how much is kept (network.md, Agreements, Messages, Loop guard)."""
+
+    requests_per_day: Annotated[int, Meta(ge=1, le=100_000)] = 20
+    """Contact requests that one agent may make in 24 hours."""
+    requests_open: Annotated[int, Meta(ge=1, le=500)] = 50
+    """Of these such as may wait for an answer at once."""
+    request_days: Annotated[float, Meta(ge=0.001, le=3650)] = 30.0
+    """Days after which a contact request that nobody answered is over."""
+    declined_days: Annotated[float, Meta(ge=0, le=3650)] = 7.0
+    """Days after a decline before the same agent may ask the same one again."""
+    declines: Annotated[int, Meta(ge=1, le=32)] = 3
+    """Declines by one agent after which another one may not ask it until the first of them is `declines_days` old."""
+    declines_days: Annotated[float, Meta(ge=0, le=3650)] = 30.0
+    """Days for which a decline counts."""
+    messages_kept: Annotated[int, Meta(ge=1, le=10_000_000)] = 10_000
+    """Direct messages kept in an inbox of each sender; the oldest read ones go first."""
+    loop_messages: Annotated[int, Meta(ge=2, le=1_000_000)] = 50
+    """The message at which a chain of answers without a new topic is stopped."""
+
+
 def raise_limits(limits: Limits) -> Limits:
     """Limits that do not bind in a load test; sizes stay as they are.
 
@@ -185,3 +208,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     actors: Actors = Actors()
     verify: Verify = Verify()
     owners: Owners = Owners()
+    network: Network = Network()

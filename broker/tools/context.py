@@ -13,6 +13,7 @@ from broker.actors.house import House
 from broker.actors.once import Once
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence
+from broker.actors.receipts import Receipts
 from broker.actors.signin import SignIn
 from broker.actors.standing import Standing
 from broker.actors.streams import Hub
@@ -102,6 +103,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """How often somebody may try to sign in."""
     passwords: Passwords
     """Owners' passwords, hashed off the loop."""
+    receipts: Receipts
+    """Who received what lately, for the loop guard."""
     entropy: Callable[[int], bytes] = secrets.token_bytes
     """So many bytes of chance, for ids and secrets."""
     underway: Underway = msgspec.field(default_factory=Underway)

@@ -1,0 +1,86 @@
+"""Who received what when, for the loop guard (network.md, Loop guard): in memory, bounded, gone with the process.
+
+A restart forgets what was answered by its time alone; what names the message that it answers is still an answer.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from broker.core.loops import SOON_S, Chain, Receipt, Trace, follow
+from broker.core.machine import Now
+from broker.wire.refusals import Refusal
+
+KEPT: Final = 32
+"""The last receipts of one agent, or the last messages of one channel."""
+AGENTS: Final = 4096
+"""Agents and channels of which they are kept; the one that heard nothing for longest is forgotten first."""
+CHAINS: Final = 16_384
+"""Chains of which is known what passed; the same."""
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A message that goes round: why it is refused, and whether those concerned are to be told (once a chain and
+    place)."""
+
+    refusal: Refusal
+    tell: bool
+
+
+class Receipts:
+    """See the module. One for a broker."""
+
+    def __init__(self, limit: int, *, agents: int = AGENTS, chains: int = CHAINS) -> None:
+        self._limit = limit
+        self._most = agents
+        self._most_chains = chains
+        self._heard: OrderedDict[str, deque[Receipt]] = OrderedDict()
+        self._chains: OrderedDict[str, Chain] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._heard)
+
+    def judge(
+        self,
+        message_id: str,
+        *,
+        sender: str,
+        to: str,
+        place: str,
+        now: Now,
+        replied: Receipt | None = None,
+        agents: Sequence[str] = (),
+    ) -> Trace | Stopped:
+        """Where a message stands, which then counts as passed; or why it may not.
+
+        `to`: an agent or a channel; what was said in a channel is heard by whoever posts there. `place`: the pair's or
+        the channel's name. `agents`: who takes part beside the sender (a pair: the other one).
+        """
+        heard = self._lately(sender, now)
+        if to not in agents:  # a channel
+            there = [each for each in self._lately(to, now) if each.sender != sender]
+            heard = sorted([*heard, *there], key=lambda each: each.at)
+        trace = follow(message_id, sender, to, now, heard, replied)
+        chain = self._chains.get(trace.root)
+        if chain is None:
+            chain = self._chains[trace.root] = Chain()
+            if len(self._chains) > self._most_chains:
+                self._chains.popitem(last=False)
+        self._chains.move_to_end(trace.root)
+        refused = chain.judge(trace, place, (sender, *agents), self._limit)
+        return trace if refused is None else Stopped(refused, chain.tell(place))
+
+    def heard(self, by: str, sender: str, trace: Trace, now: Now) -> None:
+        """`by` (an agent; or a channel, for all its members) has received a message. Called after its commit."""
+        kept = self._heard.get(by)
+        if kept is None:
+            kept = self._heard[by] = deque(maxlen=KEPT)
+            if len(self._heard) > self._most:
+                self._heard.popitem(last=False)
+        self._heard.move_to_end(by)
+        kept.append(Receipt(sender, now.mono, trace))
+
+    def _lately(self, who: str, now: Now) -> list[Receipt]:
+        return [each for each in self._heard.get(who, ()) if now.mono - each.at <= SOON_S]

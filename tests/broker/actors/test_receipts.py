@@ -1,0 +1,72 @@
+"""Receipts: what an agent or a channel heard lately, kept in bounds."""
+
+import pytest
+
+from broker.actors.receipts import KEPT, Receipts, Stopped
+from broker.core.loops import Receipt, Trace
+from broker.core.machine import Now
+
+WALL = 1_782_345_678_000
+NOW = Now(WALL, 0.0)
+
+
+def judged(
+    receipts: Receipts, name: str, sender: str, to: str, now: Now = NOW, replied: Receipt | None = None
+) -> Trace | Stopped:
+    trace = receipts.judge(
+        name, sender=sender, to=to, place="p", now=now, replied=replied, agents=(sender, to)
+    )
+    if isinstance(trace, Trace):
+        receipts.heard(to, sender, trace, now)
+    return trace
+
+
+@pytest.mark.requirement("loop.at-once")
+def test_what_was_heard_is_answered() -> None:
+    receipts = Receipts(50)
+    assert judged(receipts, "1", "a", "b") == Trace("1", WALL)
+    assert judged(receipts, "2", "b", "a") == Trace("1", WALL, 1, "a")
+    assert judged(receipts, "3", "a", "b", Now(WALL, 31.0)) == Trace("3", WALL)
+
+
+@pytest.mark.requirement("loop.told")
+def test_a_loop_is_stopped_and_told_of_once() -> None:
+    receipts = Receipts(4)
+    answers = [judged(receipts, str(n), *("ab" if n % 2 == 0 else "ba")) for n in range(5)]
+    assert [each.tell if isinstance(each, Stopped) else None for each in answers] == [
+        None,
+        None,
+        None,
+        True,
+        False,
+    ]
+
+
+def test_a_reply_needs_no_receipt() -> None:
+    replied = Receipt("b", 0.0, Trace("0", WALL, 7))
+    assert judged(Receipts(50), "1", "a", "b", replied=replied) == Trace("0", WALL, 8, "b")
+
+
+def test_who_posts_in_a_channel_has_heard_what_others_said_there() -> None:
+    receipts = Receipts(50)
+
+    def post(name: str, sender: str) -> Trace | Stopped:
+        trace = receipts.judge(name, sender=sender, to="ch", place="ch", now=NOW)
+        assert isinstance(trace, Trace)
+        receipts.heard("ch", sender, trace, NOW)
+        return trace
+
+    assert post("1", "a") == Trace("1", WALL)
+    assert post("2", "a") == Trace("2", WALL)  # one does not answer oneself
+    assert post("3", "b") == Trace("1", WALL, 1, "a")
+    assert post("4", "a") == Trace("1", WALL, 2, "b")
+
+
+def test_memory_is_bounded() -> None:
+    receipts = Receipts(50, agents=3, chains=3)
+    for n in range(100):
+        judged(receipts, str(n), "a", f"b{n % 10}")
+        judged(receipts, f"x{n}", "a", "b")
+    assert len(receipts) == 3
+    assert len(receipts._chains) == 3
+    assert len(receipts._heard["b"]) == KEPT

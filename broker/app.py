@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 import trio
 
+from broker.actors.activity import Activity
 from broker.actors.actor import Again
 from broker.actors.admission import Admission
 from broker.actors.agent import AgentActor, read_all_facts, read_facts
@@ -33,8 +34,9 @@ from broker.actors.presence import Presence, Watch
 from broker.actors.receipts import Receipts
 from broker.actors.recent import Recent
 from broker.actors.signin import SignIn
-from broker.actors.standing import End, Standing
+from broker.actors.standing import End, Facts, Standing
 from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
+from broker.actors.suspended import Suspended
 from broker.actors.timers import Timers
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
@@ -338,9 +340,10 @@ class Broker:
             self._services.hub.end(stream_name(old_pk), _gone(code, new_pk), code=code)
         self._services.presence.rebind(code, new_pk)
         suspended = self._services.suspended
-        if old_pk in suspended:  # it is the desk that is suspended, whoever holds it; a closed one is none
-            suspended.discard(old_pk)
-            suspended.update(() if new_pk is None else (new_pk,))
+        if old_pk is not None and suspended.is_desk(old_pk):
+            suspended.desk(old_pk, False)  # the desk is, whoever holds it; a closed one is none
+            if new_pk is not None:
+                suspended.desk(new_pk, True)
 
 
 def _gone(code: str, new_pk: str | None) -> Refusal:
@@ -385,16 +388,17 @@ async def open_broker(
             verifier=Verifier(settings.actors.signatures_per_tick, helpers=settings.verify.helpers),
             rules=rules,
             tally=Tally(),
-            suspended={document.id for document in await store.due("desk", "suspended", 1, 10_000)},
+            suspended=Suspended(each.id for each in await store.due("desk", "suspended", 1, 10_000)),
             info=lambda: broker.wire_info(),
-            standing=Standing(),
+            standing=Standing(now_ms=clock.now_ms),
+            activity=Activity(clock),
             receipts=Receipts(settings.network.loop_messages),
             attempts=Attempts(clock),
             passwords=Passwords(settings.owners),
             sign_in=SignIn(clock),
         )
         async for agent_id, facts in read_all_facts(store):
-            services.standing.told(agent_id, facts)
+            _agent_told(services, agent_id, facts)
         broker = Broker(services)
         _add_actors(services, timers, broker.desk_changed)
         nursery.start_soon(house.reap)
@@ -471,8 +475,8 @@ def _add_network(services: Services, timers: Timers) -> None:
         "mailbox": services.settings.actors.mailbox,
         "commit_timeout_s": services.settings.store.commit_timeout_s,
     }
-    standing = services.standing
-    services.house.add("agent", lambda agent_id: AgentActor(agent_id, told=standing.told, **parts))
+    standing, told = services.standing, partial(_agent_told, services)
+    services.house.add("agent", lambda agent_id: AgentActor(agent_id, told=told, **parts))
     standing.learn("ag_", partial(read_facts, services.store))
     settings = services.settings.owners
     services.house.add("owner", lambda owner_id: OwnerActor(owner_id, settings=settings, **parts))
@@ -481,3 +485,9 @@ def _add_network(services: Services, timers: Timers) -> None:
     standing.learn("gr_", partial(read_grant_facts, services.store))
     services.house.add("clients", lambda key: ClientsActor(key, **parts))
     services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
+
+
+def _agent_told(services: Services, agent_id: str, facts: Facts) -> None:
+    """A commit has changed an agent: its right to speak, and that of its keys on the wire."""
+    services.standing.told(agent_id, facts)
+    services.suspended.agent(agent_id, facts.pks if facts.suspended else frozenset())

@@ -22,6 +22,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What is true of a subject now."""
 
     gone: bool = False
+    ends_at: int | None = None
+    """Wall milliseconds at which it is gone by itself."""
     suspended: bool = False
     after: int = 0
     """Unix seconds: tokens made before are over."""
@@ -67,7 +69,8 @@ class _Held:
 class Standing:
     """The facts of all who speak, and what they hold."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int = KEPT, now_ms: Callable[[], int] = lambda: 0) -> None:
+        self._now_ms = now_ms
         self._loads: dict[str, Load] = {}
         self._facts: OrderedDict[str, Facts] = OrderedDict()
         self._held: dict[str, dict[_Held, None]] = {}
@@ -89,7 +92,7 @@ class Standing:
                 read = await load(subject) or Facts(gone=True)
                 facts = self._facts.get(subject) or read  # a commit that was told of meanwhile is newer
                 self._keep(subject, facts)
-            if facts is not None and (refused := _judge(caller, subject, facts)) is not None:
+            if facts is not None and (refused := self._judge(caller, subject, facts)) is not None:
                 return refused
         return None
 
@@ -102,7 +105,7 @@ class Standing:
         self._holders.update(dict.fromkeys(facts.pks, subject))
         places = (subject, *gone, *facts.pks)
         for held in dict.fromkeys(each for place in places for each in self._held.get(place, ())):
-            if (refused := _judge(held.caller, subject, facts)) is not None:
+            if (refused := self._judge(held.caller, subject, facts)) is not None:
                 held.end(refused)
 
     def holder(self, pk: str) -> str | None:
@@ -120,7 +123,7 @@ class Standing:
             self._held.setdefault(place, {})[held] = None
         for subject in subjects:
             facts = self._facts.get(subject)
-            if facts is not None and (refused := _judge(caller, subject, facts)) is not None:
+            if facts is not None and (refused := self._judge(caller, subject, facts)) is not None:
                 end(refused)
         try:
             yield
@@ -130,6 +133,9 @@ class Standing:
                 del holding[held]
                 if not holding:
                     del self._held[place]
+
+    def _judge(self, caller: Speaking, subject: str, facts: Facts) -> Refusal | None:
+        return _judge(caller, subject, facts, self._now_ms())
 
     def _subjects(self, caller: Speaking) -> tuple[str, ...]:
         holder = self._holders.get(caller.pk) if caller.pk is not None else None
@@ -143,8 +149,10 @@ class Standing:
             self._facts.popitem(last=False)
 
 
-def _judge(caller: Speaking, subject: str, facts: Facts) -> Refusal | None:
-    if facts.gone or (caller.issued and caller.issued < facts.after):
+def _judge(caller: Speaking, subject: str, facts: Facts, now_ms: int) -> Refusal | None:
+    if facts.gone or (facts.ends_at is not None and facts.ends_at <= now_ms):
+        return _OVER
+    if caller.issued and caller.issued < facts.after:
         return _OVER
     if subject == caller.agent and caller.kid is not None and caller.kid not in facts.kids:
         return _OVER

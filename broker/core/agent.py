@@ -3,17 +3,30 @@
 1. An agent is a row; its keys are rows of their own, so that a key belongs to one agent at most.
 2. What it may do follows from its tier alone: `allowance`.
 3. Nothing here knows of tokens: what makes one void (`tokens_after`, a key gone, suspended) is told to Standing.
+4. Each change is a function from a row to the next one, or to why not.
 """
 
+import re
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
+from msgspec.structs import replace
+
+from broker.core.claim import ClaimCode
+from broker.wire.refusals import Refusal, refuse
 
 Tier = Literal["standard", "unclaimed", "claimed"]
 Policy = Literal["agent-decides", "owner-decides", "auto-accept", "deny"]
 MAX_KEYS: Final = 10
-UNCLAIMED_MS: Final = 7 * 86_400_000
+DAY_MS: Final = 86_400_000
+UNCLAIMED_MS: Final = 7 * DAY_MS
 """An agent that registered itself lives so long without an owner."""
+MAX_DESCRIPTION: Final = 300
+MAX_CAPABILITIES: Final = 10
+CAPABILITY: Final = "[a-z0-9][a-z0-9-]{0,31}"
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+"""What a description never has: control characters but tab and line feed."""
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -29,15 +42,6 @@ class Suspension(msgspec.Struct, frozen=True):
 
     at: int
     reason: str
-
-
-class Claim(msgspec.Struct, frozen=True):
-    """A claim code that waits: sha256 of it, hex, and the minute's tries."""
-
-    digest: str
-    made_at: int
-    tries: tuple[int, ...] = ()
-    """Wall milliseconds of the tries of the last minute."""
 
 
 class AgentRow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,8 +64,10 @@ class AgentRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """Unix seconds: tokens made before are over."""
     suspended: Suspension | None = None
     expires_at: int | None = None
-    claim: Claim | None = None
+    claim: ClaimCode | None = None
     test: bool = False
+    spent: tuple[int, ...] = ()
+    """When it sent the direct messages of the last day; kept where its tier limits them."""
 
 
 class Allowance(msgspec.Struct, frozen=True):
@@ -89,3 +95,77 @@ def allowance(row: AgentRow) -> Allowance:
 def is_over(row: AgentRow, now_ms: int) -> bool:
     """Whether an unclaimed agent's time has passed: it is gone then, swept or not."""
     return row.expires_at is not None and row.expires_at <= now_ms
+
+
+def judge_description(text: str) -> Refusal | None:
+    """Why a description is not taken."""
+    if len(text) > MAX_DESCRIPTION or _CONTROL.search(text):
+        said = f"a description has at most {MAX_DESCRIPTION} characters, and no control characters"
+        return refuse("bad_request", said, path="description")
+    return None
+
+
+def capabilities_of(tags: Sequence[str]) -> tuple[str, ...] | Refusal:
+    """Capabilities as kept: each once, in the order given."""
+    kept = tuple(dict.fromkeys(tags))
+    if len(kept) > MAX_CAPABILITIES or not all(re.fullmatch(CAPABILITY, each) for each in kept):
+        said = (
+            f"at most {MAX_CAPABILITIES} tags of small letters, digits and lines, at most 32 characters each"
+        )
+        return refuse("bad_request", said, path="capabilities")
+    return kept
+
+
+def owned(row: AgentRow, owner_id: str, now_s: int) -> AgentRow:
+    """The same agent, an owner's from now on. Whoever acted for it as another owner's does no more."""
+    moved = row.owner_id not in (None, owner_id)
+    return replace(
+        row,
+        owner_id=owner_id,
+        tier="claimed",
+        claim=None,
+        expires_at=None,
+        spent=(),
+        tokens_after=max(row.tokens_after, now_s + 1) if moved else row.tokens_after,
+    )
+
+
+def with_key(row: AgentRow, key: Key) -> AgentRow | Refusal:
+    """With a key more."""
+    if len(row.keys) >= MAX_KEYS:
+        said = f"an agent has at most {MAX_KEYS} keys; revoke one first"
+        return refuse("quota_exceeded", said, reason="keys", limit=MAX_KEYS)
+    return replace(row, keys=(*row.keys, key))
+
+
+def without_key(row: AgentRow, kid: str, by_itself: bool) -> AgentRow | Refusal:
+    """With a key less. Without a credential the agent itself keeps its last one: it could never sign in again."""
+    left = tuple(key for key in row.keys if key.kid != kid)
+    if len(left) == len(row.keys):
+        return refuse("not_found", "this agent has no such key")
+    if by_itself and not left and row.secret_hash is None:
+        return refuse(
+            "bad_request",
+            "this is the agent's last key, and without it nobody could sign in as the agent; have the operators add "
+            "another key first (by a bind_key statement of that key), then revoke this one",
+            path="kid",
+        )
+    return replace(row, keys=left)
+
+
+def spend(row: AgentRow, n: int, now_ms: int) -> AgentRow | Refusal:
+    """With `n` direct messages more in its day, a window of 24 hours; below 0: so many given back."""
+    most = allowance(row).messages_a_day
+    if most is None:
+        return row
+    recent = tuple(at for at in row.spent if now_ms - at < DAY_MS)
+    if n < 0:
+        return replace(row, spent=recent[:n])
+    if len(recent) + n <= most:
+        return replace(row, spent=(*recent, *[now_ms] * n))
+    return refuse(
+        "quota_exceeded",
+        f"an unclaimed agent sends {most} direct messages a day; an owner's claim lifts this",
+        reason="messages_a_day",
+        limit=most,
+    )

@@ -34,6 +34,8 @@ async def allowed(context: Context, scope: str, agent: bool) -> Refusal | None:
         return refuse(
             "agent_required", "this acts for an agent; sign in again and choose one of your agents there"
         )
+    if caller.agent is not None:
+        context.services.activity.note(caller.agent)
     return None
 
 

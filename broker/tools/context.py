@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from broker.actors.activity import Activity
 from broker.actors.attempts import Attempts
 from broker.actors.conversation import Tally
 from broker.actors.guard import Guard
@@ -17,6 +18,7 @@ from broker.actors.receipts import Receipts
 from broker.actors.signin import SignIn
 from broker.actors.standing import Standing
 from broker.actors.streams import Hub
+from broker.actors.suspended import Suspended
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
@@ -89,14 +91,16 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     verifier: Verifier
     rules: Rules
     tally: Tally
-    suspended: set[str]
-    """Keys of suspended desks: kept in memory, since every envelope asks."""
+    suspended: Suspended
+    """Keys of suspended desks and agents: kept in memory, since every envelope asks."""
     info: Callable[[], dict[str, Any]]
     """The well-known document (wire.md, wire_info)."""
     follows: Follows = msgspec.field(default_factory=Follows)
     """Follow statements that were verified."""
     standing: Standing
     """Who may still speak."""
+    activity: Activity
+    """When agents last called something."""
     sign_in: SignIn
     """Requests that wait for an owner's consent, and who was refused a sign-in."""
     attempts: Attempts

@@ -242,7 +242,7 @@ async def _suspend(context: Context, code: str, on: bool) -> DeskResult | Refusa
         return unknown_desk(code)
     answer = _result(await services.house.ask("desk", row.pk, Suspend(on)))
     if not isinstance(answer, Refusal):
-        (services.suspended.add if on else services.suspended.discard)(row.pk)
+        services.suspended.desk(row.pk, on)
     return answer
 
 

@@ -10,6 +10,7 @@
 import base64
 import binascii
 import ipaddress
+import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
@@ -31,6 +32,12 @@ __all__ = [
     "write_proof",
 ]
 
+log = logging.getLogger(__name__)
+_FORWARDING: Final = frozenset({b"x-forwarded-for", b"forwarded"})
+_told: Final[set[Address]] = set()
+"""Peers on loopback that were named in the log as proxies that nobody has named."""
+_TOLD: Final = 16
+"""At most so many."""
 _PROOF: Final = re.compile(r"([A-Za-z0-9_-]+)={0,2}\.([!-~]+)")
 
 
@@ -57,7 +64,10 @@ def connect(scope: Scope, proxies: Sequence[Network] = ()) -> Caller:
     peer = read_hop(client[0]) if client else None
     if peer is None:
         return Caller(address="unknown", loopback=False)
-    address = _origin(scope, peer, proxies) if is_proxy(peer, proxies) else peer
+    known = is_proxy(peer, proxies)
+    address = _origin(scope, peer, proxies) if known else peer
+    if peer.is_loopback and not known and peer not in _told:
+        _look_for_proxy(scope, peer)
     if address is None:
         # Not an address, so that no one who counts by address takes it for the loopback that the proxy may be.
         return Caller(address=f"behind {peer}", loopback=False)
@@ -127,6 +137,17 @@ def _origin(scope: Scope, peer: Address, proxies: Sequence[Network]) -> Address 
         if not is_proxy(address, proxies):
             break
     return address
+
+
+def _look_for_proxy(scope: Scope, peer: Address) -> None:
+    """Say once of a peer on this machine that it forwards for others, and that no setting names it."""
+    if len(_told) < _TOLD and not _FORWARDING.isdisjoint(name.lower() for name, _ in scope["headers"]):
+        _told.add(peer)
+        log.warning(
+            "%s forwards for others, and behind_proxy does not name it: all its clients count as this machine's own,"
+            " and no limit by address holds for them; if it is your proxy, name it with --behind-proxy",
+            peer,
+        )
 
 
 def _query_auth(scope: Scope) -> str | None:

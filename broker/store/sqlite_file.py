@@ -52,8 +52,8 @@ def schema() -> Iterator[tuple[int, str]]:
 
 
 def quota_is_used_up(db: sqlite3.Connection, pages: int) -> bool:
-    """After a write that failed: whether that is for want of room. SQLite tells a full disk, but not a quota's end, from
-    a disk that fails; so as much and a little more is tried beside the store."""
+    """After a write that failed: whether that is for want of room. SQLite tells a full disk from a bad one, but not
+    a quota's end; so as much and a little more is tried beside the store."""
     left = bytes(4096 * (pages + 8))
     try:
         folder = Path(db.execute("PRAGMA database_list").fetchone()[2]).parent

@@ -44,19 +44,22 @@ StatementParam = Annotated[
 
 
 async def resolve(services: Services, code: str) -> DeskRow | None:
-    """The desk that a code names now; None for one that is unknown, closed or lapsed."""
+    """The desk that a code names now; None for one that is unknown, closed or lapsed.
+
+    All of these take as long: a desk is looked for in any case.
+    """
     version = 0
     while True:
         document = await services.store.get("code", code)
-        if document is None or document.version == version:  # read twice: nobody holds it
-            return None
-        version = document.version
-        held = stored(CodeRow, document.doc, "code", code)
-        if held.closed_at is not None:
-            return None
-        row = await desk_of(services, held.pk)
+        held = stored(CodeRow, document.doc, "code", code) if document is not None else None
+        pk = held.pk if held is not None and held.closed_at is None else ""
+        found = await services.store.get("desk", pk)
+        row = stored(DeskRow, found.doc, "desk", pk) if found is not None else None
         if row is not None and row.code == code:
-            return row  # else it moved between the two reads, or has lapsed: look again
+            return None if _lapsed(services, row) else row
+        if not pk or document is None or document.version == version:  # read twice: nobody holds it
+            return None
+        version = document.version  # it moved between the two reads: look again
 
 
 async def desk_of(services: Services, pk: str) -> DeskRow | None:
@@ -65,9 +68,11 @@ async def desk_of(services: Services, pk: str) -> DeskRow | None:
     if document is None:
         return None
     row = stored(DeskRow, document.doc, "desk", pk)
-    if core.lapsed(row, services.clock.now_ms(), services.settings.desks.lapse_days):
-        return None
-    return row
+    return None if _lapsed(services, row) else row
+
+
+def _lapsed(services: Services, row: DeskRow) -> bool:
+    return core.lapsed(row, services.clock.now_ms(), services.settings.desks.lapse_days)
 
 
 async def keep_in_use(services: Services, pk: str) -> None:

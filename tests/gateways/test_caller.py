@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from broker.actors.guard import place_of as client_of
 from broker.app import Caller
 from broker.wire.refusals import Refusal, refuse
+from gateways import caller as module
 from gateways.caller import Scope, connect, identify, read_proof, read_proxies, write_proof
 from tests.support.broker_fake import DEALER_PK, FakeBroker, proof
 
@@ -204,3 +205,38 @@ async def test_nothing_of_a_proof_is_logged(caplog: pytest.LogCaptureFixture) ->
         )
         await identify(FakeBroker(), scope(query=f"auth={secret}"), query=True)
     assert secret not in caplog.text
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> set[object]:
+    """The peers that were warned of: none yet."""
+    fresh: set[object] = set()
+    monkeypatch.setattr(module, "_told", fresh)
+    return fresh
+
+
+@pytest.mark.requirement("threat.unnamed-proxy")
+@pytest.mark.parametrize("header", ["x_forwarded_for", "X_Forwarded_For", "forwarded"])
+def test_a_proxy_on_this_machine_that_nobody_named_is_warned_of_once(
+    header: str, told: set[object], caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        for peer in ("127.0.0.1", "::1"):
+            found = connect(scope(peer, **{header: "198.51.100.7"}))
+            assert found == Caller(address=peer, loopback=True)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "127.0.0.1 forwards for others, and behind_proxy does not name it" in caplog.text
+    assert "198.51.100.7" not in caplog.text
+
+
+@pytest.mark.requirement("threat.unnamed-proxy")
+def test_nobody_else_is_warned_of_and_no_more_than_some(
+    told: set[object], caplog: pytest.LogCaptureFixture
+) -> None:
+    connect(scope("127.0.0.1"))
+    connect(scope("127.0.0.1", x_forwarded_for="198.51.100.7"), PROXIES)
+    connect(scope("203.0.113.9", x_forwarded_for="198.51.100.7"))
+    assert caplog.text == ""
+    for number in range(1, 100):
+        connect(scope(f"127.0.0.{number}", forwarded="for=198.51.100.7"))
+    assert len(caplog.records) == len(told) == 16

@@ -7,6 +7,19 @@ KEYS = "broker/wire/keys.py"
 WIREKEYS = "gateways/wirekeys.py"
 
 MUTANTS: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "threat.unnamed-proxy",
+        CALLER,
+        "if peer.is_loopback and not known and peer not in _told:",
+        "if False:",
+    ),
+    ("threat.unnamed-proxy", CALLER, "        _told.add(peer)\n", ""),
+    (
+        "threat.foreign-ids",
+        "broker/tools/lookup.py",
+        '        found = await services.store.get("desk", pk)\n        row = stored(DeskRow, found.doc',
+        '        found = await services.store.get("desk", pk) if pk else None\n        row = stored(DeskRow, found.doc',
+    ),
     ("threat.planted-file", KEYFILE, "    aside.unlink(missing_ok=True)", "    pass"),
     (
         "threat.local-reader",

@@ -17,6 +17,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from broker.actors.audit import Counts, audit
+from broker.store import sqlite_check
+from broker.store.port import Fault
 from tests.crash.dealers import Pair, linked
 from tests.history.model import History
 from tests.realfaults.damaged import FILE, Outcome, World, attempt, flip, pages
@@ -64,6 +67,34 @@ def test_a_turned_over_bit_is_found_or_harms_nothing(world: World, tmp_path: Pat
             outcomes.append(outcome)
     found = sum(bool(each.start or each.codes["unavailable"]) for each in outcomes)
     assert found > len(outcomes) / 10, "the damages are too harmless to tell anything"
+
+
+def found_by_check(file: Path) -> list[Fault]:
+    """What `turret check` says of a store's file."""
+    with sqlite_check.opened(file) as (snapshot, faults):
+        steps = audit(snapshot, Counts()) if snapshot is not None else iter(())
+        return [*faults, *(step for step in steps if isinstance(step, Fault))]
+
+
+@pytest.mark.requirement("faults.damage", "store.check-pages")
+def test_a_check_finds_what_a_bit_in_an_index_made_unfindable(world: World, tmp_path: Path) -> None:
+    chance = Random(7)
+    whole = world.folder / FILE
+    assert found_by_check(whole) == []
+    with closing(sqlite3.connect(whole)) as db:
+        leaves = db.execute(
+            "SELECT name, pageno FROM dbstat WHERE pagetype = 'leaf' AND ncell > 0 AND name IN"
+            " (SELECT name FROM sqlite_schema WHERE type = 'index' UNION VALUES ('log_run'), ('stream_run'))"
+        ).fetchall()
+    assert {"document_name", "mark_value", "sqlite_autoindex_log_1", "log_run"} <= {
+        name for name, *_ in leaves
+    }
+    for name, page in leaves:
+        # Keys and what they lead to lie at the page's end; the last entry's last byte is a row's number.
+        for byte in (4095, 4095 - chance.randrange(1, 12)):
+            folder = tmp_path / f"{name}-{page}-{byte}"
+            flip(world.copy(folder), page, byte, 0)
+            assert found_by_check(folder / FILE), (name, page, byte)
 
 
 @pytest.mark.requirement("faults.damage")

@@ -7,7 +7,9 @@ REQUIREMENTS: dict[str, str] = {
     "metric, a repr, an argument or an environment",
     "threat.helper": "a helper process has no secret in its arguments or its environment",
     "threat.foreign-ids": "a foreign conversation, session or cursor is answered as one that is not there: code, "
-    "message, headers and time; and a desk that turns one away as one that is busy",
+    "message, headers and time; a desk that turns one away as one that is busy, and one that is closed or has lapsed "
+    "as one that never was",
+    "threat.unnamed-proxy": "a proxy on this machine that no setting names is warned of, once",
     "threat.smuggling": "a request whose length, target or host two readers could take differently is refused, and "
     "nothing that follows it is answered",
     "threat.splitting": "nothing of a request becomes a header of an answer, or a second answer",

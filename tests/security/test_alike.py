@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+import trio
 
 from broker.app import Caller
 from broker.wire.ids import Sig
@@ -211,3 +212,48 @@ async def test_a_desk_that_turns_one_away_looks_like_one_that_is_busy() -> None:
         told = [await bench.call("send_call", **bench.calling(alfa, desk)) for desk in (busy, screened)]
         assert render.http(told[0]) == render.http(told[1])
         assert told[0].code == "desk_busy"
+
+
+@pytest.mark.requirement("threat.foreign-ids")
+async def test_a_desk_that_is_closed_or_lapsed_looks_like_none_and_a_suspended_one_like_any(
+    autojump_clock: Any,
+) -> None:
+    async with open_bench() as bench:
+        _, closed, held, suspended = [await bench.open(c) for c in ("LAPS", "CLSD", "FULL", "SUSP")]
+        closing = closed.statement("close_desk", bench.broker.pk, bench.ts, code="CLSD")
+        assert not isinstance(await bench.call("close_desk", **closing), Refusal)
+        await bench.call("suspend_desk", Caller(operator=True), code="SUSP")
+        bench.clock.step(89 * 86_400_000)
+        for party in (held, suspended):  # they are in use
+            async with await bench.broker.follow(Caller(pk=party.pk)):
+                await trio.sleep(1)
+        bench.clock.step(2 * 86_400_000)
+        stranger = await bench.open("ZZZZ")
+
+        async def told(code: str) -> list[Any]:
+            """What each tool says of a code, its name apart."""
+            found = [await bench.call("resolve_code", code=code), await bench.call("presence", codes=[code])]
+            for do, more in (
+                ("close_desk", {}),
+                ("cancel_move", {}),
+                ("screen_desk", {"allow": [], "deny": [], "mode": "all"}),
+            ):
+                proof = stranger.statement(do, bench.broker.pk, bench.ts, code=code, **more)
+                found.append(await bench.call(do, **proof))
+            found.append(await bench.broker.follow(Caller(pk=stranger.pk), code=code))
+            shown = [render.http(each) if isinstance(each, Refusal) else each for each in found]
+            return [repr(each).replace(code, "…") for each in shown]
+
+        assert await told("CLSD") == await told("LAPS") == await told("NONE")
+        open_, shut = await told("FULL"), await told("SUSP")
+        assert open_[1:] == shut[1:]
+        assert "suspended" not in shut[0]
+
+        def ask(tool: str, **params: Any) -> Ask:
+            text = json.dumps(params).encode()
+            return lambda: bench.broker.call(STRANGER, tool, text)
+
+        pairs = (("CLSD", "NONE"), ("LAPS", "NONE"), ("SUSP", "FULL"))
+        for one, other in pairs:
+            assert await differ(ask("resolve_code", code=one), ask("resolve_code", code=other)) < NOISE, one
+            assert await differ(ask("presence", codes=[one]), ask("presence", codes=[other])) < NOISE, one

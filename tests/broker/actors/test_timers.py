@@ -152,6 +152,7 @@ async def test_a_call_that_could_not_be_told_of_a_step_is_told_again_and_the_oth
     async with open_bench() as bench:
         assert isinstance(bench.store, MemoryStore)
         alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+        await trio.sleep(5000)  # the start is no excuse
         lines = [await bench.connect(alfa, brav) for _ in range(3)]
         await trio.sleep(80)
         bench.store.gate.fail_next(Unavailable(), when=lambda unit: lines[1].conv == unit.puts[0].id)

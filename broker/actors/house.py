@@ -82,6 +82,11 @@ class House:
         if actor is not None:
             actor.post(Letter(command, None))
 
+    def rouse(self, kind: str, key: str, command: Any) -> None:
+        """As `tell`, but one that is not alive is started for it. While the broker stops nothing is told."""
+        if not self._nursery.cancel_scope.cancel_called:
+            self.actor(kind, key).post(Letter(command, None))
+
     def alive(self, kind: str, key: str) -> Actor[Any] | None:
         """The live actor, or None; starts nothing."""
         return self._alive.get((kind, key))

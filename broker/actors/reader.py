@@ -207,11 +207,12 @@ class Reader:
             with trio.move_on_after(min(self._left_s(self._until_ms), LOOK_S)):
                 await self._park()
 
-    def end(self, refusal: Refusal) -> None:
-        """Make `receive` raise Ended once it has given what was committed until now. The first end stands."""
+    def end(self, refusal: Refusal, *, at_once: bool = False) -> None:
+        """Make `receive` raise Ended once it has given what was committed until now; `at_once`: nothing more is
+        given. The first end stands."""
         if self._end is None:
             self._end = refusal
-            self._stop = max(self._stop, self._topic.newest)
+            self._stop = self._position if at_once else max(self._stop, self._topic.newest)
             self._wake()
 
     def hand(self, batch: Sequence[Delivery], size: int) -> None:
@@ -264,6 +265,11 @@ class Reader:
         self._wake()
         if self._held is not None:
             self._held.__exit__(None, None, None)
+
+    @property
+    def position(self) -> int:
+        """The position of the last event handed out; before the first one, that after which reading begins."""
+        return self._position
 
     @property
     def pending(self) -> tuple[int, int]:

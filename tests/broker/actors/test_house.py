@@ -90,6 +90,17 @@ async def test_telling_one_that_is_not_alive_starts_nothing() -> None:
         nursery.cancel_scope.cancel()
 
 
+async def test_rousing_starts_one_that_is_not_alive_but_not_while_the_house_stops() -> None:
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery)
+        house.rouse("echo", "a", 1)
+        await wait_all_tasks_blocked()
+        assert house.counts() == {"echo": 1}
+        nursery.cancel_scope.cancel()
+        house.rouse("echo", "b", 1)
+        assert house.counts() == {"echo": 1}
+
+
 async def test_two_factories_for_a_kind_are_refused() -> None:
     async with trio.open_nursery() as nursery:
         house = house_of(nursery)

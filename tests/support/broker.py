@@ -93,7 +93,7 @@ class Bench:
     def ts(self) -> int:
         return self.clock.now_ms() // 1000
 
-    async def call(self, name: str, caller: Caller = ANYONE, **params: Any) -> Any:
+    async def call(self, name: str, /, caller: Caller = ANYONE, **params: Any) -> Any:
         """Call a tool as a door would; the result as plain JSON values, or the Refusal."""
         answer = await self.broker.call(caller, name, json.dumps(params).encode())
         return answer if isinstance(answer, Refusal) else json.loads(msgspec.json.encode(answer))

@@ -45,7 +45,7 @@ from broker.core.conversation import Rules
 from broker.core.desk import Capacity, DeskRow
 from broker.core.machine import Now
 from broker.store.port import Store, Unavailable
-from broker.tools import directory, owners, signin, streams, tokens, transcripts, wire
+from broker.tools import directory, owned, owners, signin, streams, tokens, transcripts, wire
 from broker.tools.access import may_listen, run_out, while_allowed
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
@@ -76,7 +76,7 @@ __all__ = [
 VERSION = "0.1.0"
 P = ParamSpec("P")
 R = TypeVar("R")
-AREAS = (directory, owners, signin, streams, tokens, transcripts, wire)
+AREAS = (directory, owned, owners, signin, streams, tokens, transcripts, wire)
 """The areas whose tools exist; importing them registers the tools."""
 
 

@@ -19,6 +19,7 @@ from broker.wire.refusals import refuse
 from gateways import metrics, plain, render, sse, wellknown
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.oauth.metadata import Resources
+from gateways.pages import routes
 from gateways.wrappers import Origins, check_origin, contain, limit_body
 
 MCP: Final = "/mcp"
@@ -43,6 +44,7 @@ def web_app(
     quart = quart_app()
     plain.register(quart, broker, proxies=proxies)
     wellknown.register(quart, broker, origins.public_url)
+    routes.register(quart, broker, proxies=proxies, public_url=origins.public_url)
     if resources is not None:
         wellknown.register_resources(quart, resources)
     metrics.register(quart, figures)

@@ -15,6 +15,8 @@ from broker.wire.refusals import Refusal, refuse
 BY_EMAIL: Final = 5
 BY_ADDRESS: Final = 20
 WINDOW_S: Final = 60.0
+CLAIMS: Final = 5
+"""Claim codes that one owner may enter in a minute (network.md, Sign-in)."""
 SIGN_UPS: Final = 10
 """New owners from one address in an hour; each costs a hash, and tells whether an e-mail is taken."""
 HOUR_S: Final = 3600.0
@@ -27,6 +29,7 @@ class Attempts:
         self._clock = clock
         self._emails = Times(BY_EMAIL, WINDOW_S, cap)
         self._places = Times(BY_ADDRESS, WINDOW_S, cap)
+        self._claims = Times(CLAIMS, WINDOW_S, cap)
         self._sign_ups = Times(SIGN_UPS, HOUR_S, cap)
 
     def begin(self, email: str, address: str) -> Refusal | None:
@@ -48,6 +51,15 @@ class Attempts:
         self._emails.take_back(email)
         if place is not None:
             self._places.take_back(place)
+
+    def claim(self, owner_id: str) -> Refusal | None:
+        """Before a claim code is looked for: None, and it counts, whether it is one or not; or rate_limited."""
+        now = self._clock.monotonic()
+        left_ms = self._claims.wait_ms(owner_id, now)
+        if left_ms > 0:
+            return _wait("too many claim codes were tried", left_ms)
+        self._claims.add(owner_id, now)
+        return None
 
     def sign_up(self, address: str) -> Refusal | None:
         """Before a new owner is made: None, and it counts; or rate_limited."""

@@ -32,6 +32,7 @@ SECTIONS = (
     "agent",
     "oauth",
     "owners",
+    "pages",
     "network",
     "idempotency",
     "signin",

@@ -131,6 +131,8 @@ class FakeWatch:
 class FakeBroker:
     """The verbs of broker.app.Broker; see the module's words."""
 
+    mcp_url: str | None = None
+
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.pk = WIRE_PK

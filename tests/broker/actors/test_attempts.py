@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from broker.actors.attempts import BY_ADDRESS, BY_EMAIL, SIGN_UPS, Attempts
+from broker.actors.attempts import BY_ADDRESS, BY_EMAIL, CLAIMS, SIGN_UPS, Attempts
 from broker.clock import VirtualClock
 
 FAR = "203.0.113.7"
@@ -45,6 +45,19 @@ async def test_a_good_one_is_taken_back(clock: VirtualClock) -> None:
         assert attempts.begin("a@x", FAR) is None
         attempts.take_back("a@x", FAR)
     attempts.take_back("a@x", FAR)  # more than there is, is nothing
+
+
+@pytest.mark.requirement("owners.throttled")
+async def test_five_claim_codes_of_an_owner_a_minute(clock: VirtualClock, autojump_clock: object) -> None:
+    attempts = Attempts(clock)
+    for _ in range(CLAIMS):
+        assert attempts.claim("ow_1") is None
+    stopped = attempts.claim("ow_1")
+    assert stopped is not None
+    assert stopped.detail["retry_after_ms"] == 60_000
+    assert attempts.claim("ow_2") is None
+    await trio.sleep(60)
+    assert attempts.claim("ow_1") is None
 
 
 async def test_new_owners_from_an_address(clock: VirtualClock, autojump_clock: object) -> None:

@@ -371,6 +371,7 @@ async def test_a_peer_that_answers_our_close_frees_its_place_at_once() -> None:
         client = await port.dial({"Authorization": f"Turret {proof()}"}, "/ws")
         await client.ask("follow")
         broker.readers[0].fall_behind()
+        await wait_all_tasks_blocked()  # the port has said its close, and waits for ours
         with trio.fail_after(CLOSE_S / 2):
             assert (await client.wait_closed())[0] == 4008
             await client.stream.aclose()

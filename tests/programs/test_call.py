@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
@@ -53,6 +53,23 @@ programs = st.builds(
 )
 
 
+EACH: list[Step] = [
+    Dial(),
+    *[Dial(True, fault) for fault in ("prev_sig", "skew", "edge", "sig", "wire", "desk", "taken")],
+    Send(0),
+    *[Send(0, fault=fault) for fault in ("prev_sig", "ahead", "behind", "skew", "sig", "to")],
+    Wait(10.0),
+    *[Send(0, type) for type in ("CALL", "PICKUP", "CHAT")],
+    *[Send(0, who=party) for party in ("other", "stranger")],
+    Send(0),
+    *[Send(0, "END", "stranger", fault) for fault in (None, "prev_sig")],
+    Send(0, "END"),
+    Send(0),
+    Dial(fault="taken"),
+]
+"""Each kind of fault once, whatever chance brings."""
+
+
 async def run(program: list[Step], directory: Path | None = None) -> None:
     world = World(directory)
     await world.start()
@@ -72,6 +89,7 @@ def play(program: list[Step], directory: Path | None = None) -> None:
 @pytest.mark.requirement("retries.acknowledged-never-lost", "streams.no-gap", "order.predicted")
 @settings(max_examples=4 * EXAMPLES)
 @given(programs)
+@example(EACH)
 def test_every_answer_of_a_call_program_is_the_one_that_the_law_predicts(program: list[Step]) -> None:
     play(program)
 

@@ -183,7 +183,7 @@ class ToolCaller:
         body = jsonrpc.request(id, "tools/call", params)
         timeout = httpx.Timeout(ANSWER_S, read=timeout_s)
         request = self._http.build_request("POST", self._url, content=body, headers=headers, timeout=timeout)
-        request.stream = _Body(body)
+        request.stream = Body(body)
         try:
             answer = await self._http.send(request)
         except httpx.HTTPError as fault:
@@ -191,13 +191,13 @@ class ToolCaller:
         return _read_result(_read_http(answer, id))
 
 
-class _Body(httpx.AsyncByteStream):
+class Body(httpx.AsyncByteStream):
     """A request's body that can be left half-way: httpx's own is a generator, and complains when cancelled."""
 
     def __init__(self, data: bytes) -> None:
         self._parts = [data]
 
-    def __aiter__(self) -> "_Body":
+    def __aiter__(self) -> "Body":
         return self
 
     async def __anext__(self) -> bytes:

@@ -1,0 +1,12 @@
+"""The agent's side of the client: tokens, calls, inbox, channels, registration."""
+
+REQUIREMENTS: dict[str, str] = {
+    "client.agent-assertion": "an agent's assertion is EdDSA by its key, for one audience, good for a minute, used once",
+    "client.agent-issuer": "the token endpoint is found by RFC 9728 and 8414, each document naming itself; from https "
+    "no http is followed",
+    "client.agent-token": "a token is kept, renewed at four fifths of its life, and never used again once refused",
+    "client.agent-one-refresh": "however many wait for a token, one asks; its failure is theirs too",
+    "client.agent-token-clock": "assertions are dated by the server's clock, as the Date of its answers tells",
+    "client.agent-revoked": "a key that lost its right gets no token, is not tried again, and ends the block",
+    "client.agent-secrets": "no token and no assertion stands in a message, a log, a repr or an argument",
+}

@@ -4,7 +4,8 @@
    counts, read from the right, up to the first hop that is no such proxy. What a client writes never counts,
    and a header that can't be read makes nobody loopback: whoever it hides is counted.
 2. A signed follow statement is judged by the broker (`admit`), never here.
-3. Neither header nor query is ever logged: they carry capabilities.
+3. A token comes in the Authorization header alone (RFC 6750 2.1): `?access_token=` is nothing to us.
+4. Neither header nor query is ever logged: they carry capabilities.
 """
 
 import base64
@@ -96,8 +97,12 @@ async def identify(
         scheme, _, proof = given[0].decode("latin-1").strip().partition(" ")
         if scheme.lower() == "bearer" and bearer is not None:
             return await bearer(caller, proof.strip())
+        if scheme.lower() == "bearer":
+            return refuse("unauthenticated", "this door takes no tokens")
         if scheme.lower() != "turret":
-            return refuse("unauthenticated", "this broker takes `Authorization: Turret <statement>.<sig>`")
+            return refuse(
+                "unauthenticated", "send `Authorization: Turret <statement>.<sig>`, or `Bearer <token>`"
+            )
     elif query and (found := _query_auth(scope)) is not None:
         proof = found
     else:

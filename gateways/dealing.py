@@ -23,6 +23,7 @@ from broker.clock import Clock
 from gateways import render
 from gateways.flush import Direct
 from gateways.frames import Messages
+from gateways.gate import Gate
 from gateways.handshake import Peer, Stream, find_peer, shake_hands, turn_away
 from gateways.listen import Bounds, DeadlineStream, Network, Places, place_of, tune
 from gateways.outbox import TAKE_BYTES, open_outbox
@@ -47,14 +48,16 @@ async def serve_dealing(
     origins: Collection[str] = (),
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
     clock: Clock = SYSTEM,
+    gate: Gate | None = None,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve the listeners until `shutdown`, then end every connection within DRAIN_S + CLOSE_S and return.
 
-    A browser's Origin is refused unless it stands in `origins` (bots send none). The listeners are closed at
+    A browser's Origin is refused unless it stands in `origins` (bots send none). `gate` takes tokens; without it none
+    are taken. The listeners are closed at
     the end in any case. Cancelling cuts every connection at once; what was asked of the broker goes on there.
     """
-    door = _Door(broker, shutdown, ssl_context, proxies, frozenset(origins), bounds, clock)
+    door = _Door(broker, shutdown, ssl_context, proxies, frozenset(origins), bounds, clock, gate)
     async with trio.open_nursery() as connections:
         async with trio.open_nursery() as accepting:
             serve = partial(trio.serve_listeners, handler_nursery=connections)
@@ -80,7 +83,9 @@ class _Door:
         origins: frozenset[str],
         bounds: Bounds,
         clock: Clock,
+        gate: Gate | None,
     ) -> None:
+        self._gate = gate
         self.live: set[_Connection] = set()
         self.opening: set[trio.CancelScope] = set()
         self._broker = broker
@@ -125,11 +130,13 @@ class _Door:
         with trio.CancelScope(deadline=trio.current_time() + self._bounds.header_s) as opening:
             self.opening.add(opening)
             try:
-                opened = await shake_hands(self._broker, stream, peer, self._proxies, self._origins)
+                opened = await shake_hands(
+                    self._broker, stream, peer, self._proxies, self._origins, gate=self._gate
+                )
             finally:
                 self.opening.discard(opening)
             if opened is not None and not self._shutdown.is_set():
-                return _Connection(self._broker, stream, *opened, self._bounds, self._clock)
+                return _Connection(self._broker, stream, *opened, self._bounds, self._clock, self._gate)
         return None
 
 
@@ -141,13 +148,14 @@ async def carry(
     shutdown: trio.Event,
     bounds: Bounds,
     clock: Clock,
+    gate: Gate | None,
 ) -> None:
     """Serve one connection that `shake_hands` opened, as this port's own are, until it has ended.
 
     After `shutdown` it ends within DRAIN_S + CLOSE_S. Raises what the stream raises, alone or grouped. Cancelling
     cuts it at once. The caller then closes the stream by force.
     """
-    connection = _Connection(broker, stream, *opened, bounds, clock)
+    connection = _Connection(broker, stream, *opened, bounds, clock, gate)
 
     async def leave() -> None:
         await shutdown.wait()
@@ -170,9 +178,11 @@ class _Connection:
         caller: Caller,
         bounds: Bounds,
         clock: Clock,
+        gate: Gate | None,
     ) -> None:
         self._broker = broker
         self._clock = clock
+        self._bearing = gate.admit if gate is not None else None
         self._bounds = bounds
         self._stream = stream
         self._protocol = protocol
@@ -199,13 +209,22 @@ class _Connection:
         try:
             await self._serve()
         finally:
+            if self._session is not None:
+                self._session.close()
             if self._direct is not None:
                 self._direct.close()
 
     async def _serve(self) -> None:
         with self._scope:
             async with trio.open_nursery() as nursery:
-                self._session = Session(self._broker, self._caller, self._outbox, nursery, clock=self._clock)
+                self._session = Session(
+                    self._broker,
+                    self._caller,
+                    self._outbox,
+                    nursery,
+                    clock=self._clock,
+                    bearing=self._bearing,
+                )
                 self._flush()  # the handshake's answer
                 self._session.greet()
                 nursery.start_soon(self._write)

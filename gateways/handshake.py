@@ -18,6 +18,7 @@ from broker.app import Broker, Caller
 from broker.wire.refusals import Refusal
 from gateways import render
 from gateways.caller import identify
+from gateways.gate import Gate, refused
 from gateways.listen import Network
 
 HEAD_BYTES: Final = 16_384
@@ -40,13 +41,16 @@ async def shake_hands(
     proxies: Sequence[Network],
     origins: Collection[str] | None,
     read: bytes = b"",
+    *,
+    gate: Gate | None = None,
 ) -> tuple[ServerProtocol, Caller] | None:
     """The codec of an open connection, with its answer still to be sent, and who asks; None: it was refused.
 
     A browser's Origin is refused unless it stands in `origins`; None: it was judged before. `read`: what was read
-    from the stream already. Raises what the stream raises. Cancelling leaves the stream half-way: close it.
+    from the stream already. `gate` takes tokens. Raises what the stream raises. Cancelling leaves the stream half-way:
+    close it.
     """
-    opened = await _negotiate(broker, stream, peer, proxies, origins, read)
+    opened = await _negotiate(broker, stream, peer, proxies, origins, read, gate)
     if isinstance(opened, bytes):
         await _finish(stream, opened)
         return None
@@ -66,6 +70,7 @@ async def _negotiate(
     proxies: Sequence[Network],
     origins: Collection[str] | None,
     read: bytes,
+    gate: Gate | None,
 ) -> tuple[ServerProtocol, Caller] | bytes:
     """As `shake_hands`; bytes are the refusal to send."""
     head = await _read_head(stream, read)
@@ -79,9 +84,10 @@ async def _negotiate(
     status = _judge(request, origins)
     if status is not None:
         return _plain(status, [], b"refused\n")
-    caller = await identify(broker, _scope(request, peer), proxies)
+    scope = _scope(request, peer)
+    caller = await identify(broker, scope, proxies, bearer=gate.admit if gate is not None else None)
     if isinstance(caller, Refusal):
-        return _plain(*render.http(caller))
+        return _plain(*refused(caller, scope, gate))
     protocol.send_response(protocol.accept(request))
     if protocol.state is not State.OPEN:
         return b"".join(protocol.data_to_send())

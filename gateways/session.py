@@ -4,8 +4,9 @@
 2. Answers and events leave through one outbox, which one writer empties. While it is full nothing is begun and
    nothing put: a peer that reads slowly is served slowly, and nobody else waits for it. A stream that falls behind
    meanwhile is closed as slow (4008) and resumed by cursor.
-3. Who the peer is and what it follows changes in the order of its frames; tools run side by side, but for what is
-   sent in one conversation.
+3. Who the peer is (peer.py) and what it follows (feeds.py) changes in the order of its frames; tools run side by side,
+   but for what is sent in one conversation.
+4. With the right to speak the connection ends: 4001, and nothing that waits is handed out any more.
 """
 
 import re
@@ -18,20 +19,20 @@ import msgspec
 import trio
 from msgspec import UNSET, UnsetType
 
-from broker.app import Again, Broker, Caller, Delivery, Ended, Reader, Slow, Watch
+from broker.app import Again, Broker, Caller
 from broker.clock import Clock, SystemClock
 from broker.store.port import Unavailable
 from broker.wire import canonical
-from broker.wire.events import read_cursor
 from broker.wire.ids import CodeParam
 from broker.wire.refusals import Refusal, refuse
 from gateways import jsonrpc, render
+from gateways.caller import Bearing
+from gateways.feeds import Feeds
 from gateways.outbox import Outbox
+from gateways.peer import Peer
 from gateways.quick import Started, quick_reader
 from gateways.underway import Job, Underway
 
-STREAMS: Final = 16
-"""Streams that one connection may follow: a bot of many desks, not a fan-out of its own."""
 FAIR: Final = 64
 """Frames of one read that are handled before other connections get their turn."""
 CLOSE_S: Final = 3.0
@@ -44,19 +45,6 @@ RETRY_MS: Final = (500, 5_500)
 SYSTEM: Final = SystemClock()
 Frame = bytes | None
 """What a carrier hands in: a text frame's payload, or None for a binary frame."""
-
-
-class _Running:
-    """A stream or a watch that feeds the outbox. After `stop` nothing of it is put any more."""
-
-    def __init__(self, code: str | None = None) -> None:
-        self.code = code
-        self.live = True
-        self.scope = trio.CancelScope()
-
-    def stop(self) -> None:
-        self.live = False
-        self.scope.cancel()
 
 
 class _Authenticate(msgspec.Struct, forbid_unknown_fields=True):
@@ -88,7 +76,7 @@ class Session:
     """The protocol of one connection. The carrier calls `greet` once, then `receive` for what it reads.
 
     `nursery` is the connection's own: it holds requests, streams and the watch, and ends with the connection.
-    `clock` is the broker's.
+    `clock` is the broker's. `bearing` judges tokens; without it none are taken. Call `close` at the very end.
     """
 
     def __init__(
@@ -99,18 +87,19 @@ class Session:
         nursery: trio.Nursery,
         *,
         clock: Clock = SYSTEM,
+        bearing: Bearing | None = None,
     ) -> None:
         self._clock = clock
         self._broker = broker
-        self._caller = caller
+        self._bearing = bearing
         self._outbox = outbox
-        self._nursery = nursery
         self._challenge = secrets.token_hex(16)
         self._underway = Underway(nursery, self._answer, self._begin)
         self._quick = quick_reader(broker)
         self._stopped = False
-        self._streams: dict[str, _Running] = {}
-        self._watching: _Running | None = None
+        self._lost = False
+        self._feeds = Feeds(outbox, nursery)
+        self._peer = Peer(broker, caller, nursery, clock, self._lose)
 
     def greet(self) -> None:
         """Put the first frame: hello {challenge, wire, limits, time, version}; time in ms."""
@@ -124,16 +113,17 @@ class Session:
         Each is then answered or under way. The rest is for `receive`. After `drain` none is handled.
         """
         outbox, tools, underway, quick = self._outbox, self._broker.tools, self._underway, self._quick
+        now = self._peer.now
         for count, data in enumerate(frames):
             if self._stopped or underway.full or outbox.full:
                 return count
             if data is not None and (started := quick.read(data)) is not None:
-                underway.begin(started, self._who())
+                underway.begin(started, now())
                 continue
             message = jsonrpc.read(data) if data is not None else _BINARY
             if isinstance(message, jsonrpc.Request) and message.has_id:
                 if message.method in tools:
-                    underway.begin(message, self._who())
+                    underway.begin(message, now())
                 elif message.method in _METHODS:
                     return count
                 else:
@@ -167,22 +157,24 @@ class Session:
 
     def leave(self) -> None:
         """The peer is gone: stop its streams and its watch. Requests under way go on (`drain`)."""
-        for running in self._streams.values():
-            running.stop()
-        if self._watching is not None:
-            self._watching.stop()
+        self._feeds.stop()
 
     async def drain(self) -> None:
-        """Take no more requests and wait for those under way; the caller bounds it. Cancelling is safe."""
+        """Take no more requests and wait for those under way, but for those of a peer that has lost its right; the
+        caller bounds it. Cancelling is safe."""
         self._stopped = True
-        await self._underway.wait_none()
+        if not self._lost:
+            await self._underway.wait_none()
 
-    def _who(self) -> Caller:
-        """The peer as it stands now: a capability that the upgrade carried is dropped when its time is over."""
-        until = self._caller.until
-        if until is not None and self._clock.now_ms() >= until * 1000:
-            self._caller = msgspec.structs.replace(self._caller, pk=None, code=None, until=None)
-        return self._caller
+    def close(self) -> None:
+        """Give up what holds it. Cancelled or not, the carrier calls this when it has ended."""
+        self._peer.close()
+
+    def _lose(self, close: render.Close) -> None:
+        """The peer may speak no more: nothing is begun, nothing that waits is sent, its streams stop."""
+        self._stopped = self._lost = True
+        self._feeds.stop()
+        self._outbox.end(close, at_once=True)
 
     def _begin(self, job: Job, request: Started) -> bool:
         """Start a tool that needs no task."""
@@ -241,127 +233,63 @@ class Session:
 
     async def _authenticate(self, _id: jsonrpc.Id, params: _Authenticate) -> dict[str, Any] | Refusal:
         if params.token is not UNSET:
-            return refuse("unauthenticated", "this broker takes no tokens: sign the challenge")
+            return await self._bear(params.token, params)
         proof = _proof(params)
         if proof is None:
-            return refuse("bad_request", "authenticate needs 'statement' and 'sig'", path="statement")
+            return refuse(
+                "bad_request", "authenticate needs 'statement' and 'sig', or 'token'", path="statement"
+            )
         if isinstance(proof, Refusal):
             return proof
-        admitted = await self._broker.admit(self._caller, *proof, challenge=self._challenge)
+        admitted = await self._broker.admit(self._peer.now(), *proof, challenge=self._challenge)
         if isinstance(admitted, Refusal):
             return admitted
-        self._caller = admitted
+        self._peer.prove(admitted)
         return {"pk": admitted.pk}
 
+    async def _bear(self, token: str, params: _Authenticate) -> dict[str, Any] | Refusal:
+        """Take a token, or a later one in its place. What it replaces stays good where it is refused."""
+        if params.statement is not UNSET or params.sig is not UNSET:
+            return refuse("bad_request", "a statement or a token, one after the other", path="token")
+        if self._bearing is None:
+            return refuse("unauthenticated", "this broker takes no tokens: sign the challenge")
+        found = await self._bearing(self._peer.now(), token)
+        if isinstance(found, Refusal):
+            return found
+        refused = self._peer.bear(found)
+        if refused is not None:
+            return refused
+        agent = {"agent_id": found.agent} if found.agent is not None else {}
+        return {"principal": found.principal, **agent, "scopes": sorted(found.scopes), "until": found.until}
+
     async def _follow(self, id: jsonrpc.Id, params: _Follow) -> Refusal | None:
-        caller, proof = self._who(), _proof(params)
-        if proof is not None:
-            admitted = proof if isinstance(proof, Refusal) else await self._broker.admit(caller, *proof)
+        caller, proof = self._peer.now(), _proof(params)
+        if proof is not None:  # whoever signs says whose stream is meant, whatever token was shown
+            bare = Caller(address=caller.address, loopback=caller.loopback)
+            admitted = proof if isinstance(proof, Refusal) else await self._broker.admit(bare, *proof)
             if isinstance(admitted, Refusal):
                 return admitted
             caller = admitted
-        if caller.pk is None:
-            return refuse("unauthenticated", "authenticate first, or send a follow statement and its sig")
+        if caller.pk is None and caller.agent is None:
+            return refuse(
+                "unauthenticated",
+                "authenticate first (statement or token), or send a follow statement and its sig",
+            )
         reader = await self._broker.follow(caller, code=params.code, after=params.after)
-        if isinstance(reader, Refusal):
-            return reader
-        cursor = read_cursor(reader.resume.head)
-        stream = cursor.tag if cursor is not None else ""
-        if stream not in self._streams and len(self._streams) >= STREAMS:
-            reader.close()
-            return refuse("bad_request", f"one connection follows at most {STREAMS} streams")
-        if (old := self._streams.get(stream)) is not None:
-            old.stop()
-        running = self._streams[stream] = _Running(params.code)
-        self._outbox.put(jsonrpc.result(id, reader.resume))
-        self._nursery.start_soon(self._feed, stream, running, reader)
-        return None
+        return reader if isinstance(reader, Refusal) else self._feeds.follow(id, reader, params.code)
 
     async def _unfollow(self, _id: jsonrpc.Id, params: _Unfollow) -> dict[str, Any]:
-        ending = [
-            (stream, running)
-            for stream, running in self._streams.items()
-            if params.code is None or running.code == params.code
-        ]
-        for stream, running in ending:
-            running.stop()
-            del self._streams[stream]
-        return {"ended": len(ending)}
+        return {"ended": self._feeds.unfollow(params.code)}
 
     async def _watch(self, id: jsonrpc.Id, params: _Watch) -> Refusal | None:
-        watch = await self._broker.watch(self._caller, params.codes)
+        watch = await self._broker.watch(self._peer.caller, params.codes)
         if isinstance(watch, Refusal):
             return watch
-        if self._watching is not None:
-            self._watching.stop()
-        self._watching = _Running()
-        self._outbox.put(jsonrpc.result(id, {"desks": watch.snapshot}))
-        self._nursery.start_soon(self._report, self._watching, watch)
+        self._feeds.watch(id, watch)
         return None
 
     async def _ping(self, _id: jsonrpc.Id, _params: _Nothing) -> dict[str, Any]:
         return {"time": self._clock.now_ms()}
-
-    async def _feed(self, stream: str, running: _Running, reader: Reader) -> None:
-        """Put a stream's events until it ends, is replaced, or the peer falls behind."""
-        outbox = self._outbox
-        try:
-            async with reader:
-                with running.scope:
-                    reader.push_to(partial(self._push, running))
-                    while True:
-                        for event in await reader.receive():
-                            if outbox.full:
-                                await outbox.wait_room()
-                            if not running.live:
-                                return
-                            outbox.put_frame(_framed(event, outbox))
-        except Slow:
-            if running.live:
-                self._outbox.end(render.CLOSE["slow"], at_once=True)
-        except Ended as end:
-            self._tell_end(running, end.refusal)
-        except Unavailable:
-            self._tell_end(running, render.NO_STORE)
-        except Exception as fault:
-            self._fail(fault, "a stream")
-        finally:
-            if self._streams.get(stream) is running:
-                del self._streams[stream]
-
-    def _push(self, running: _Running, events: Sequence[Delivery]) -> bool:
-        """Take events where they were committed, while the feed has nothing else to do and there is room."""
-        outbox = self._outbox
-        if outbox.full or not running.live:
-            return False
-        for event in events:
-            outbox.put_frame(_framed(event, outbox))
-        return True
-
-    def _tell_end(self, running: _Running, refusal: Refusal) -> None:
-        """Say why a stream ends, where the peer has not ended it itself."""
-        if running.live:
-            params = {"code": running.code, "refusal": refusal.body()}
-            self._outbox.put(jsonrpc.notification("ended", params))
-
-    async def _report(self, running: _Running, watch: Watch) -> None:
-        """Put the changes of presence until another watch takes this one's place."""
-        try:
-            async with watch:
-                with running.scope:
-                    while True:
-                        await self._outbox.wait_room()
-                        changes = await watch.receive()
-                        if not running.live:
-                            return
-                        self._outbox.put(jsonrpc.notification("presence", {"desks": changes}))
-        except Exception as fault:
-            self._fail(fault, "presence")
-
-    def _fail(self, fault: Exception, where: str) -> None:
-        """A follower crashed: without it the connection would be silent, so it is closed; the peer resumes."""
-        render.incident(fault, where)
-        self._outbox.end(render.CLOSE["fault"])
 
 
 _METHODS: Final[dict[str, tuple[type[msgspec.Struct], Callable[..., Awaitable[Any]]]]] = {
@@ -383,15 +311,6 @@ def _rendered(id: jsonrpc.Id | None, outcome: Any) -> bytes:
     if isinstance(outcome, Refusal):
         return render.jsonrpc_error(id, outcome)
     return jsonrpc.result(id, outcome)
-
-
-def _framed(event: Delivery, outbox: Outbox) -> bytes:
-    """An event as a frame, made once for all connections that have the same way of framing."""
-    made = event.made
-    if made is None or made[0] is not outbox.frame:
-        text = b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (event.kind.encode(), event.params)
-        made = event.made = (outbox.frame, outbox.frame(text))
-    return made[1]
 
 
 def restart() -> render.Close:

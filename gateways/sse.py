@@ -3,6 +3,7 @@
 1. The status is decided before the first byte: who may not read gets the refusal, not a broken stream.
 2. Every event carries its cursor as `id`, so that Last-Event-ID resumes without a gap.
 3. The stream says why it ends: event `closed` with {reason, refusal?}.
+4. It is read by a key's follow statement, or by the token of the agent whose key the desk has.
 
 Raw ASGI beside Quart: the reader must be closed at every way out, also when the client leaves in between.
 """
@@ -22,6 +23,7 @@ from broker.wire.ids import CODE
 from broker.wire.refusals import CODES, Refusal, refuse
 from gateways import eventstream, render
 from gateways.caller import identify
+from gateways.gate import Gate, refused
 from gateways.listen import App, Network, Receive, Scope, Send
 
 PREFIX: Final = "/rings/"
@@ -37,14 +39,14 @@ HEADERS: Final[render.Headers] = [
 ]
 
 
-def rings_app(broker: Broker, *, proxies: Sequence[Network] = ()) -> App:
+def rings_app(broker: Broker, *, proxies: Sequence[Network] = (), gate: Gate | None = None) -> App:
     """The ASGI callable for /rings/<code>. The stream ends when the client leaves, when the right to read ends,
     when the reader is too slow, and when the broker ends its streams."""
 
     async def rings(scope: Scope, receive: Receive, send: Send) -> None:
-        reader = await _follow(broker, scope, proxies)
+        reader = await _follow(broker, scope, proxies, gate)
         if isinstance(reader, Refusal):
-            await _refuse(send, reader)
+            await _refuse(send, reader, scope, gate)
             return
         async with reader:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
@@ -53,13 +55,16 @@ def rings_app(broker: Broker, *, proxies: Sequence[Network] = ()) -> App:
     return rings
 
 
-async def _follow(broker: Broker, scope: Scope, proxies: Sequence[Network]) -> Reader | Refusal:
+async def _follow(
+    broker: Broker, scope: Scope, proxies: Sequence[Network], gate: Gate | None
+) -> Reader | Refusal:
     if scope["method"] != "GET":
         return refuse("bad_request", "a stream is read by GET", status=405)
     code = scope["path"].removeprefix(PREFIX).removesuffix("/")
     if not CODE.fullmatch(code):
         return refuse("not_found", "streams are /rings/<code>, the code being four capital letters")
-    caller = await identify(broker, scope, proxies, query=True)
+    bearer = gate.admit if gate is not None else None
+    caller = await identify(broker, scope, proxies, query=True, bearer=bearer)
     if isinstance(caller, Refusal):
         return caller
     after = _after(scope)
@@ -77,8 +82,8 @@ def _after(scope: Scope) -> str | None:
     return given[0] if given else None
 
 
-async def _refuse(send: Send, refusal: Refusal) -> None:
-    status, headers, body = render.http(refusal)
+async def _refuse(send: Send, refusal: Refusal, scope: Scope, gate: Gate | None) -> None:
+    status, headers, body = refused(refusal, scope, gate)
     if status == 405:
         headers = [*headers, (b"allow", b"GET")]
     headers = [*headers, (b"cache-control", b"no-store"), (b"content-length", b"%d" % len(body))]

@@ -17,6 +17,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from broker.app import Broker
 from broker.wire.refusals import refuse
 from gateways import metrics, plain, render, sse, wellknown
+from gateways.gate import Gate
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.oauth.metadata import Resources
 from gateways.pages import routes
@@ -38,18 +39,20 @@ def web_app(
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
     proxies: Sequence[Network] = (),
     resources: Resources | None = None,
+    gate: Gate | None = None,
 ) -> App:
     """The application for `serve_http`. `mcp_app` gets every path of /mcp and reads its bodies itself, `ws_app` gets
-    /ws. `resources`: the documents for who needs a token."""
+    /ws. `resources`: the documents for who needs a token. Without `gate` the other doors take none."""
     quart = quart_app()
-    plain.register(quart, broker, proxies=proxies)
+    plain.register(quart, broker, proxies=proxies, gate=gate)
     wellknown.register(quart, broker, origins.public_url)
     routes.register(quart, broker, proxies=proxies, public_url=origins.public_url)
     if resources is not None:
         wellknown.register_resources(quart, resources)
     metrics.register(quart, figures)
-    framed: App = limit_body(quart, broker.settings.limits.frame_bytes, bounds)  # type: ignore[arg-type]  # ASGI
-    rings = sse.rings_app(broker, proxies=proxies)
+    limit = plain.limit(broker, proxies=proxies, gate=gate)
+    framed: App = limit_body(quart, limit, bounds)  # type: ignore[arg-type]  # ASGI
+    rings = sse.rings_app(broker, proxies=proxies, gate=gate)
     mcp = mcp_app or framed
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:

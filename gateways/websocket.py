@@ -11,6 +11,7 @@ from broker.app import Broker
 from broker.clock import Clock
 from gateways.cycle import TAKE
 from gateways.dealing import carry
+from gateways.gate import Gate
 from gateways.handshake import shake_hands
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.session import SYSTEM
@@ -23,11 +24,12 @@ def ws_app(
     proxies: Sequence[Network] = (),
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
     clock: Clock = SYSTEM,
+    gate: Gate | None = None,
 ) -> App:
     """The ASGI callable for `/ws`. After `shutdown` each connection finishes what is under way, then closes with 1012.
 
-    An upgrade may carry `Authorization: Turret …` (wire.md, Plain HTTP). What is no good upgrade is refused over
-    HTTP, and its connection closed. Cancelling cuts a connection at once.
+    An upgrade may carry `Authorization: Turret …` (wire.md, Plain HTTP), or `Bearer …` where `gate` takes tokens. What
+    is no good upgrade is refused over HTTP, and its connection closed. Cancelling cuts a connection at once.
     """
 
     async def ws(scope: Scope, receive: Receive, send: Send) -> None:
@@ -35,9 +37,9 @@ def ws_app(
         try:
             opened = None
             with trio.move_on_after(bounds.header_s):
-                opened = await shake_hands(broker, stream, scope["client"], proxies, None, read)
+                opened = await shake_hands(broker, stream, scope["client"], proxies, None, read, gate=gate)
             if opened is not None:
-                await carry(broker, stream, opened, shutdown=shutdown, bounds=bounds, clock=clock)
+                await carry(broker, stream, opened, shutdown=shutdown, bounds=bounds, clock=clock, gate=gate)
         except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # gone; nobody is left to be told
 

@@ -7,7 +7,7 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -29,7 +29,7 @@ SHARED: Final = "/.well-known/oauth-protected-resource"
 
 ALLOW_HEADERS: Final = (
     "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, "
-    "Mcp-Name, Mcp-Param-Topic"
+    "Mcp-Name, Mcp-Param-Topic, Idempotency-Key"
 )
 EXPOSE_HEADERS: Final = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
 
@@ -81,10 +81,15 @@ def contain(app: App) -> App:
     return contained
 
 
-def limit_body(app: App, limit: int, bounds: Bounds) -> App:
-    """Read each body whole, at most `limit` bytes, before `app` runs; else 413, or 408 when it is slow."""
+Limit = Callable[[Scope], Awaitable[int]]
+"""How many bytes a request may have, by who sends it."""
+
+
+def limit_body(app: App, most: int | Limit, bounds: Bounds) -> App:
+    """Read each body whole, at most `most` bytes, before `app` runs; else 413, or 408 when it is slow."""
 
     async def limited(scope: Scope, receive: Receive, send: Send) -> None:
+        limit = most if isinstance(most, int) else await most(scope)
         body: bytes | TooLarge | None = None
         size = _declared(scope)
         if size is not None and size > limit:

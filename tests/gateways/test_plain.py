@@ -3,20 +3,24 @@
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import trio
 
 from broker.app import Caller
+from broker.config import Limits, Settings
 from broker.wire.refusals import CODES, refuse
 from gateways.caller import read_proxies
 from gateways.metrics import Metrics
+from gateways.plain import with_key
 from gateways.web import web_app
 from tests.support.broker import Bench
 from tests.support.broker_fake import DEALER_PK, FakeBroker, FakeTool, proof
 from tests.support.network import serving
 from tests.support.peers import dial, eventually
+from tests.support.tokens import FakeBearers, agent_of, gate_of
 
 SUITE = Path(__file__).parents[1] / "vectors" / "jsontestsuite" / "test_parsing"
 
@@ -238,3 +242,136 @@ async def test_a_deal_over_plain_http(real: httpx.AsyncClient, bench: Bench) -> 
     read = await real.post("/v1/read_conv", json={"conv": line.conv})
     assert [row["n"] for row in read.json()["rows"]] == [0, 1]
     assert (await real.post("/v1/resolve_code", json={"code": "NONE"})).status_code == 404
+
+
+# By a token
+
+
+@pytest.fixture
+async def gated(broker: FakeBroker) -> AsyncIterator[tuple[httpx.AsyncClient, FakeBearers]]:
+    """The door with a gate, and a tool of the network behind it."""
+    broker.settings = Settings(limits=Limits(frame_bytes=1000, token_bytes=5000))
+    broker.tools["say"] = FakeTool(name="say", face="network", scope="message", keyed=True)
+    broker.answers["say"] = lambda caller, params, _: answered({"said": params.decode()})
+    gate, bearers = gate_of(broker)
+    app = web_app(broker, Metrics(broker), gate=gate)  # type: ignore[arg-type]
+    async with serving(app) as server, httpx.AsyncClient(base_url=server.url) as client:
+        yield client, bearers
+
+
+async def answered(value: Any) -> Any:
+    await trio.lowlevel.checkpoint()
+    return value
+
+
+@pytest.mark.requirement("doors.plain", "doors.challenge")
+async def test_a_token_says_who_calls_and_a_bad_one_is_401_for_every_tool(
+    gated: tuple[httpx.AsyncClient, FakeBearers], broker: FakeBroker
+) -> None:
+    client, bearers = gated
+    bearers.give("good", agent_of("ag_1"))
+    for tool in ("say", "echo"):
+        assert (
+            await client.post(f"/v1/{tool}", json={}, headers={"authorization": "Bearer good"})
+        ).status_code == 200
+        assert broker.calls[-1][0].agent == "ag_1"
+        for shown in ("Bearer bad", "Bearer", "bearer", "Bearer a b", f"Bearer {'a' * 9000}"):
+            no = await client.post(f"/v1/{tool}", json={}, headers={"authorization": shown})
+            assert (no.status_code, no.json()["refusal"]["code"]) == (401, "unauthenticated"), shown
+            ways = no.headers.get_list("www-authenticate")
+            assert ways[0].startswith("Bearer resource_metadata=")
+            assert 'error="invalid_token"' in ways[0]
+            assert ways[1:] == ["Turret"]
+    broker.lose("ag_1", refuse("suspended", "no"))
+    no = await client.post("/v1/echo", json={}, headers={"authorization": "Bearer good"})
+    assert (no.status_code, no.json()["refusal"]["code"]) == (403, "suspended")
+    assert "www-authenticate" not in no.headers
+
+
+@pytest.mark.requirement("doors.plain", "doors.challenge")
+async def test_what_a_tool_refuses_for_want_of_a_token_or_a_scope_leads_to_one(
+    gated: tuple[httpx.AsyncClient, FakeBearers], broker: FakeBroker
+) -> None:
+    client, bearers = gated
+    bearers.give("good", agent_of("ag_1"))
+    broker.answers["say"] = refuse("unauthenticated", "this needs a token", scope="message")
+    no = await client.post("/v1/say", json={})
+    assert no.status_code == 401
+    assert no.headers.get_list("www-authenticate")[0].endswith('resource/mcp", scope="message"')
+    broker.answers["say"] = refuse("insufficient_scope", "no", scope="message")
+    no = await client.post("/v1/say", json={}, headers={"authorization": "Bearer good"})
+    assert no.status_code == 403
+    assert no.headers.get_list("www-authenticate")[0].endswith('error="insufficient_scope", scope="message"')
+
+
+@pytest.mark.requirement("doors.hostile-tokens")
+async def test_no_token_is_taken_from_a_query_or_beside_a_second_header(
+    gated: tuple[httpx.AsyncClient, FakeBearers], broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, bearers = gated
+    bearers.give("s3cret", agent_of("ag_1"))
+    for query in ("access_token=s3cret", "token=s3cret", "auth=s3cret"):
+        assert (await client.post(f"/v1/echo?{query}", json={})).status_code == 200
+        assert broker.calls[-1][0].agent is None
+    two = [("authorization", "Bearer s3cret"), ("authorization", "Bearer s3cret")]
+    no = await client.post("/v1/say", json={}, headers=two)
+    assert (no.status_code, no.json()["refusal"]["code"]) == (400, "bad_request")
+    async with dial((client.base_url.host, client.base_url.port or 0)) as stream:
+        await stream.send_all(
+            b"POST /v1/echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"authorization: Bearer s3cret\r\n x: folded\r\ncontent-length: 2\r\n\r\n{}"
+        )
+        with trio.fail_after(5):
+            assert b" 401 " in await stream.receive_some(65536)
+    assert bearers.asked == []
+    assert "s3cret" not in caplog.text
+
+
+@pytest.mark.requirement("doors.body-limit")
+async def test_a_good_token_may_send_more_to_a_tool_of_the_network_alone(
+    gated: tuple[httpx.AsyncClient, FakeBearers], broker: FakeBroker
+) -> None:
+    client, bearers = gated
+    bearers.give("good", agent_of("ag_1"))
+    good, bad = {"authorization": "Bearer good"}, {"authorization": "Bearer bad"}
+    large, larger = {"text": "x" * 4000}, {"text": "x" * 6000}
+    assert (await client.post("/v1/say", json=large, headers=good)).status_code == 200
+    assert (await client.post("/v1/say/", json=large, headers=good)).status_code == 200
+    assert bearers.asked[0] == bearers.asked[1], "it is judged once a request"
+    assert len(bearers.asked) == 2
+    for path, body, shown in (
+        ("/v1/say", larger, good),
+        ("/v1/say", large, bad),
+        ("/v1/say", large, {}),
+        ("/v1/echo", large, good),
+        ("/v1/nothing", large, good),
+    ):
+        assert (await client.post(path, json=body, headers=shown)).status_code == 413
+
+
+@pytest.mark.requirement("doors.idempotency-header")
+async def test_the_header_is_another_spelling_of_the_param(
+    gated: tuple[httpx.AsyncClient, FakeBearers], broker: FakeBroker
+) -> None:
+    client, _ = gated
+
+    async def said(body: bytes, *keys: str) -> Any:
+        headers = [("content-type", "application/json"), *(("idempotency-key", key) for key in keys)]
+        answer = await client.post("/v1/say", content=body, headers=headers)
+        return answer.json().get("said") or answer.json()["refusal"]["code"]
+
+    assert await said(b"{}", "k-1") == '{"idempotency_key":"k-1"}'
+    assert await said(b' { "a" : 1 } ', '"k 1"') == "bad_request"
+    assert await said(b' { "a" : 1 } ', '"k-1"') == '{"idempotency_key":"k-1", "a" : 1 } '
+    assert await said(b'{"idempotency_key":"k-1"}', "k-1") == '{"idempotency_key":"k-1"}'
+    assert await said(b'{"idempotency_key":"k-1"}', "k-2") == "bad_request"
+    assert await said(b"{}", "k-1", "k-1") == "bad_request"
+    assert await said(b"{}", "x" * 129) == "bad_request"
+    assert await said(b"[]", "k-1") == "bad_request"
+    await client.post("/v1/echo", json={}, headers={"idempotency-key": "x" * 129})
+    assert broker.calls[-1][2] == b"{}", "a tool that takes no key is not given one"
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"a":1,"a":2}', b"null"])
+def test_what_is_no_object_is_the_brokers_to_judge(body: bytes) -> None:
+    assert with_key(body, ["k"]) == body

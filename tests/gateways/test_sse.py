@@ -18,11 +18,13 @@ from gateways.eventstream import Decoder, Event
 from gateways.listen import Bounds
 from gateways.metrics import Metrics
 from gateways.web import web_app
+from tests.support.agents import make_agent, suspend
 from tests.support.broker import Bench
 from tests.support.broker_fake import DEALER_PK, FakeBroker, proof
 from tests.support.network import Served, serving
 from tests.support.peers import Download, dial, eventually, read_all, read_until, stalled
 from tests.support.raw import QUICK
+from tests.support.tokens import agent_of, gate_of
 
 AUTH = {"authorization": f"Turret {proof(code='ALFA')}"}
 REQUEST = (
@@ -323,3 +325,50 @@ async def test_the_end_of_a_raw_stream_is_the_end_of_its_chunks(served: Served, 
         await read_until(stream, b"resume")
         broker.readers[0].fall_behind()
         assert (await read_all(stream)).endswith(b"\r\n0\r\n\r\n")
+
+
+# By a token
+
+
+@pytest.mark.requirement("doors.sse", "doors.challenge", "doors.hostile-tokens")
+async def test_a_token_opens_a_stream_and_a_bad_one_is_led_to_a_better(broker: FakeBroker) -> None:
+    gate, bearers = gate_of(broker)
+    bearers.give("t", agent_of("ag_1"))
+    async with serving(web_app(broker, Metrics(broker), gate=gate), bounds=QUICK) as served:  # type: ignore[arg-type]
+        async with listen(served, headers={"authorization": "Bearer t"}) as listening:
+            assert listening.status == 200
+            assert (await listening.next()) is not None
+        for path, headers in (
+            ("/rings/ALFA", {"authorization": "Bearer bad"}),
+            ("/rings/ALFA?access_token=t", {}),
+            ("/rings/ALFA?auth=t", {}),
+        ):
+            async with httpx.AsyncClient(base_url=served.url) as http:
+                no = await http.get(path, headers=headers)
+                assert no.status_code == 401, path
+                assert no.headers.get_list("www-authenticate")[0].startswith("Bearer resource_metadata=")
+    assert [token for token, _ in bearers.asked] == ["t", "bad"]
+
+
+@pytest.mark.requirement("doors.sse", "doors.right-lost")
+async def test_a_stream_read_by_a_token_ends_when_the_right_is_lost(bench: Bench) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    agent = await make_agent(bench, "alice", key=alfa.key)
+    gate, bearers = gate_of(bench.broker)
+    bearers.give("t", agent)
+    async with serving(web_app(bench.broker, Metrics(bench.broker), gate=gate), bounds=QUICK) as served:
+        headers = {"authorization": "Bearer t"}
+        async with listen(served, "/rings/BRAV", headers) as listening:
+            assert (listening.status, (await listening.refusal())["code"]) == (403, "not_a_party")
+        async with listen(served, "/rings/ALFA", headers) as listening:
+            assert (await listening.next()) is not None
+            await bench.dial(brav, alfa)
+            ring = await listening.next()
+            assert ring is not None
+            assert ring.event == "ring"
+            suspend(bench, agent)
+            with trio.fail_after(1):
+                closed = await listening.next()
+                assert closed is not None
+                assert msgspec.json.decode(closed.data)["refusal"]["code"] == "suspended"
+                assert await listening.next() is None

@@ -108,7 +108,7 @@ MUTANTS = (
         "        if statement is not None:\n            self._found[key] = statement\n",
         "        if statement is not None:\n            self._found = {key: statement, **self._found}\n",
     ),
-    ("tools.wait-for-others", STREAMS, "own=own, code=caller.code", "code=caller.code"),
+    ("tools.wait-for-others", STREAMS, "                own=own,\n", ""),
     (
         "tools.wait-for-others",
         "broker/actors/streams.py",

@@ -12,6 +12,7 @@ CALLER = "gateways/caller.py"
 RENDER = "gateways/render.py"
 JSONRPC = "gateways/jsonrpc.py"
 SESSION = "gateways/session.py"
+FEEDS = "gateways/feeds.py"
 UNDERWAY = "gateways/underway.py"
 STREAM = "gateways/eventstream.py"
 PLAIN = "gateways/plain.py"
@@ -129,7 +130,7 @@ MUTANTS = (
     ("ws.params-at-every-depth", SESSION, 'if name != "statement" and (fault', "if (fault"),
     (
         "ws.unavailable",
-        SESSION,
+        FEEDS,
         "        except Unavailable:\n            self._tell_end(running, render.NO_STORE)\n",
         "",
     ),
@@ -139,7 +140,7 @@ MUTANTS = (
     ("http.json-only", BODIES, 'return media == "application/json" and', "return"),
     ("http.json-only", PLAIN, "if len(types) != 1 or not is_json(types[0]):", "if False:"),
     ("limits.client-address", CALLER, "    if address is None:\n", "    if False:\n"),
-    ("http.plain-refusal", PLAIN, "return answer(*render.http(result))", "return answer(200, [], b'{}')"),
+    ("http.plain-refusal", PLAIN, "return no(result)", "return answer(200, [], b'{}')"),
     ("streams.sse-events", SSE, "event=each.kind, id=each.cursor", "event=each.kind"),
     ("streams.sse-comment", SSE, "with trio.move_on_after(comment_s):", "with trio.move_on_after(1e9):"),
     (

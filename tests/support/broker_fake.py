@@ -6,7 +6,8 @@ open reader of a key.
 """
 
 import base64
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -47,6 +48,9 @@ class FakeTool(msgspec.Struct, frozen=True, kw_only=True):
     streams: bool = False
 
     quick: None = None
+    scope: str | None = None
+    agent: bool = True
+    keyed: bool = False
 
     @property
     def annotations(self) -> dict[str, bool]:
@@ -160,6 +164,8 @@ class FakeBroker:
         self.admitted: list[tuple[Caller, bytes, str, str | None]] = []
         self.readers: list[FakeReader] = []
         self.watches: list[FakeWatch] = []
+        self.lost: dict[str, Refusal] = {}
+        self.held: list[tuple[str, Callable[[Refusal], None]]] = []
         self.refuse_admission: Refusal | None = None
         self.refuse_follow: Refusal | None = None
         self.reasons: list[str] = []
@@ -203,6 +209,41 @@ class FakeBroker:
             caller, pk=read.get("pk", DEALER_PK), code=read.get("code"), until=read.get("until")
         )
 
+    async def judge(self, caller: Caller) -> Refusal | None:
+        """Whoever is not in `lost` may speak."""
+        await trio.lowlevel.checkpoint()
+        return self.lost.get(caller.principal or caller.pk or "")
+
+    @contextmanager
+    def hold(self, caller: Caller, end: Callable[[Refusal], None]) -> Iterator[None]:
+        """`lose` ends it."""
+        held = (caller.principal or caller.pk or "", end)
+        self.held.append(held)
+        try:
+            yield
+        finally:
+            self.held.remove(held)
+
+    def lose(self, subject: str, refusal: Refusal) -> None:
+        """A subject (a principal, or a pk) loses its right to speak."""
+        self.lost[subject] = refusal
+        for held, end in list(self.held):
+            if held == subject:
+                end(refusal)
+
+    async def while_allowed(self, caller: Caller, run: Callable[[], Awaitable[Any]]) -> Any:
+        """Ended by `lose`; no token of this broker's runs out by itself."""
+        why: list[Refusal] = []
+        with trio.CancelScope() as scope:
+
+            def end(refusal: Refusal) -> None:
+                why.append(refusal)
+                scope.cancel()
+
+            with self.hold(caller, end):
+                return await run()
+        return why[0]
+
     async def follow(
         self, caller: Caller, *, code: str | None = None, after: str | None = None
     ) -> FakeReader | Refusal:
@@ -210,7 +251,7 @@ class FakeBroker:
         await trio.lowlevel.checkpoint()
         if self.refuse_follow is not None:
             return self.refuse_follow
-        if caller.pk is None:
+        if caller.pk is None and caller.agent is None:
             return refuse("unauthenticated", "a stream needs its owner's proof")
         self.readers.append(FakeReader(after))
         return self.readers[-1]

@@ -18,6 +18,7 @@ from websockets.uri import parse_uri
 from broker.app import Broker, Caller
 from broker.clock import Clock, SystemClock
 from broker.config import Settings
+from gateways.caller import Bearing
 from gateways.dealing import serve_dealing
 from gateways.outbox import Outbox, open_outbox
 from gateways.session import Session
@@ -87,12 +88,17 @@ def clock_of(broker: Any) -> Clock:
 
 @asynccontextmanager
 async def open_session(
-    broker: Any, caller: Caller | None = None, settings: Settings | None = None
+    broker: Any,
+    caller: Caller | None = None,
+    settings: Settings | None = None,
+    bearing: Bearing | None = None,
 ) -> AsyncIterator[Direct]:
     """A session of this broker, before its greeting."""
     outbox = open_outbox((settings or broker.settings).streams)
     async with trio.open_nursery() as nursery:
-        session = Session(broker, caller or Caller(), outbox, nursery, clock=clock_of(broker))
+        session = Session(
+            broker, caller or Caller(), outbox, nursery, clock=clock_of(broker), bearing=bearing
+        )
         yield Direct(session, outbox, nursery)
         nursery.cancel_scope.cancel()
 

@@ -10,8 +10,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.app import Caller
 from broker.wire.events import Resume, read_cursor
+from gateways.feeds import STREAMS
 from gateways.render import CLOSE
-from gateways.session import STREAMS
 from tests.support.broker import open_bench
 from tests.support.broker_fake import DEALER_PK, FakeBroker, FakeReader
 from tests.support.ws import capability, open_session, request

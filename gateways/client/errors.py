@@ -32,11 +32,15 @@ class Refused(DealerError):
 
 
 class Disconnected(DealerError):
-    """There is no connection, or it broke before the answer. `retry_after_s`: the server's hint."""
+    """There is no connection, or it broke before the answer. `retry_after_s`: the server's hint; `close_code`: the
+    WebSocket's, where it said one."""
 
-    def __init__(self, why: str, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, why: str, retry_after_s: float | None = None, *, close_code: int | None = None
+    ) -> None:
         super().__init__(why)
         self.retry_after_s = retry_after_s
+        self.close_code = close_code
 
 
 class WireFault(DealerError):

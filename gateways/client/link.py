@@ -160,11 +160,7 @@ class WebSocketLink:
                 self._up.set()
                 self._backoff.reset()
                 up()
-                await self._ended.wait()
-                # The wire restarts: its close with a hint follows. Else our stream alone has ended, and begins
-                # anew on a new connection.
-                await trio.sleep(ANSWER_S)
-                raise Disconnected("the wire ended the stream")
+                await self._stay(socket)
         except Refused as no:
             if no.code in _WAIT | _ASK_AGAIN:
                 raise Disconnected(str(no), no.retry_after_s) from None
@@ -174,7 +170,16 @@ class WebSocketLink:
             if self._up.is_set():  # else somebody may be waiting on it
                 self._up = trio.Event()
 
-    async def _authenticate(self, socket: Socket) -> None:
+    async def _stay(self, socket: Socket) -> None:
+        """While the connection lasts; raises when it is of no use any more."""
+        await self._ended.wait()
+        # The wire restarts: its close with a hint follows. Else our stream alone has ended, and begins anew on a new
+        # connection.
+        await trio.sleep(ANSWER_S)
+        raise Disconnected("the wire ended the stream")
+
+    async def _greeting(self) -> Hello:
+        """The wire's first frame; it is the wire that we mean, and its time is ours now."""
         with trio.move_on_after(ANSWER_S):
             await self._greeted.wait()
         if self._hello is None:
@@ -182,7 +187,11 @@ class WebSocketLink:
         if self._hello.wire != self.signer.wire:
             raise WireFault(f"the wire shows the key {self._hello.wire}, not {self.signer.wire}")
         self.signer.clock.correct(self._hello.time)
-        params = self.signer.statement("authenticate", nonce=self._hello.challenge)
+        return self._hello
+
+    async def _authenticate(self, socket: Socket) -> None:
+        hello = await self._greeting()
+        params = self.signer.statement("authenticate", nonce=hello.challenge)
         await socket.request("authenticate", params, ANSWER_S)
 
     async def _follow(self, socket: Socket) -> None:

@@ -202,9 +202,9 @@ class Socket:
         if (close := self._protocol.close_rcvd) is not None:
             hint = _HINT.search(close.reason)
             words = f"{int(close.code)} {close.reason}".rstrip()
-            return Disconnected(
-                f"the wire closed the connection: {words}", int(hint[1]) / 1000 if hint else None
-            )
+            hint_s = int(hint[1]) / 1000 if hint else None
+            words = f"the wire closed the connection: {words}"
+            return Disconnected(words, hint_s, close_code=int(close.code))
         if self._protocol.handshake_exc is not None:
             return Disconnected(f"no WebSocket there: {self._protocol.handshake_exc!s}")
         return Disconnected("the connection broke")

@@ -19,6 +19,7 @@ from broker.actors.admission import Admission
 from broker.actors.agent import AgentActor, read_all_facts, read_facts
 from broker.actors.attempts import Attempts
 from broker.actors.calls import agent_stream, read_restored, stream_name
+from broker.actors.channel import ChannelActor, Windows
 from broker.actors.conversation import ConversationActor, Tally
 from broker.actors.convwatch import ConvWatch
 from broker.actors.desk import DeskActor
@@ -45,9 +46,21 @@ from broker.core.conversation import Rules
 from broker.core.desk import Capacity, DeskRow
 from broker.core.machine import Now
 from broker.store.port import Store, Unavailable
-from broker.tools import directory, owned, owners, signin, streams, tokens, transcripts, wire
+from broker.tools import (
+    channels,
+    directory,
+    operator_channels,
+    owned,
+    owners,
+    signin,
+    streams,
+    tokens,
+    transcripts,
+    wire,
+)
 from broker.tools.access import may_listen, run_out, while_allowed
 from broker.tools.context import Caller, Context, Progress, Services
+from broker.tools.following import follow_channel
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Then, Tool, collect
@@ -76,7 +89,7 @@ __all__ = [
 VERSION = "0.1.0"
 P = ParamSpec("P")
 R = TypeVar("R")
-AREAS = (directory, owned, owners, signin, streams, tokens, transcripts, wire)
+AREAS = (channels, directory, operator_channels, owned, owners, signin, streams, tokens, transcripts, wire)
 """The areas whose tools exist; importing them registers the tools."""
 
 
@@ -219,6 +232,16 @@ class Broker:
         if code is not None and (row is None or row.pk != pk):  # it moved before we had subscribed
             reader.end(_gone(code, row.pk if row is not None else None))
         return reader
+
+    @_refusing
+    async def follow_channel(
+        self, caller: Caller, channel_id: str, *, after: str | None = None, after_seq: int | None = None
+    ) -> Reader | Refusal:
+        """The messages of a channel that the caller's agent is a member of: after a cursor, after a seq, or from now.
+
+        Enter the reader as a context manager. It ends at once where the caller's right to speak ends or it is removed.
+        """
+        return await follow_channel(Context(caller, self._services), channel_id, after, after_seq)
 
     def _reads_as(self, caller: Caller, row: DeskRow | None) -> Pk | Refusal:
         """The key whose stream the caller reads: its own, that of the desk named (`row`) where it may."""
@@ -485,6 +508,18 @@ def _add_network(services: Services, timers: Timers) -> None:
     standing.learn("gr_", partial(read_grant_facts, services.store))
     services.house.add("clients", lambda key: ClientsActor(key, **parts))
     services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
+    windows, started = Windows(), Now(services.clock.now_ms(), services.clock.monotonic())
+    services.house.add(
+        "channel",
+        lambda channel_id: ChannelActor(
+            channel_id,
+            started=started,
+            windows=windows,
+            following=services.following,
+            receipts=services.receipts,
+            **parts,
+        ),
+    )
 
 
 def _agent_told(services: Services, agent_id: str, facts: Facts) -> None:

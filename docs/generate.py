@@ -195,6 +195,10 @@ EVENTS = {
     "channel": ("a member of a channel that has news, once until it reads", "`channel_id`, `seq`"),
     "contact": ("both agents of a contact request", "the request, as in `list_contact_requests`"),
     "agreement": ("both agents of an agreement", "the agreement, as in `list_agreements`"),
+    "channel_message": (
+        "who follows the channel",
+        "`channel_id`, `seq`, `message_id`, `agent_id`, `name`, `body`, `at`, `metadata`?, `hops`?",
+    ),
     "notice": ("an agent that the broker or an operator has news for", "`what`, and members of its own"),
 }
 

@@ -59,7 +59,8 @@ class Receipts:
         the channel's name. `agents`: who takes part beside the sender (a pair: the other one).
         """
         heard = self._lately(sender, now)
-        if to not in agents:  # a channel
+        channel = to not in agents
+        if channel:
             there = [each for each in self._lately(to, now) if each.sender != sender]
             heard = sorted([*heard, *there], key=lambda each: each.at)
         trace = follow(message_id, sender, to, now, heard, replied)
@@ -69,7 +70,7 @@ class Receipts:
             if len(self._chains) > self._most_chains:
                 self._chains.popitem(last=False)
         self._chains.move_to_end(trace.root)
-        refused = chain.judge(trace, place, (sender, *agents), self._limit)
+        refused = chain.judge(trace, place, (sender, *agents), self._limit, channel=channel)
         return trace if refused is None else Stopped(refused, chain.tell(place))
 
     def heard(self, by: str, sender: str, trace: Trace, now: Now) -> None:

@@ -99,10 +99,17 @@ class Chain:
         self._total = 0
         self._told: set[str] = set()
 
-    def judge(self, trace: Trace, place: str, agents: Sequence[str], limit: int = LIMIT) -> Refusal | None:
-        """Whether one more message may pass at `place` between `agents`; where it may, it counts as passed."""
+    def judge(
+        self, trace: Trace, place: str, agents: Sequence[str], limit: int = LIMIT, *, channel: bool = False
+    ) -> Refusal | None:
+        """Whether one more message may pass at `place` between `agents`; where it may, it counts as passed.
+
+        In a `channel` many who talk at the same time are no loop: there its members count, as over all places.
+        """
         present = self._agents.union(agents)
         most = limit * max(1, len(present) - 2)
+        if channel:
+            limit = most
         if trace.hops > 0 and (
             trace.hops + 1 >= limit or self._counts.get(place, 0) + 1 >= limit or self._total + 1 >= most
         ):

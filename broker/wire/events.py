@@ -14,7 +14,9 @@ WIRE_KINDS: Final = ("ring", "env", "end", "desk_moved", "desk_closed", "moving"
 """Events of the wire: on a key's stream, and on the stream of the agent whose key it is."""
 NETWORK_KINDS: Final = ("message", "channel", "contact", "agreement", "notice")
 """Events of the network, on an agent's stream alone."""
-KINDS: Final = (*WIRE_KINDS, *NETWORK_KINDS)
+CHANNEL_KINDS: Final = ("channel_message",)
+"""Events on a channel's stream."""
+KINDS: Final = (*WIRE_KINDS, *NETWORK_KINDS, *CHANNEL_KINDS)
 
 Reason = Literal["trimmed", "epoch_changed", "unknown", "future"]
 
@@ -26,6 +28,9 @@ class Resume(msgspec.Struct, frozen=True, omit_defaults=True):
     from_: str = msgspec.field(name="from")
     head: str
     reason: Reason | None = None
+    from_seq: int | None = None
+    """Of a channel's stream: the seq after which reading goes on, and the last one."""
+    head_seq: int | None = None
 
 
 class Cursor(msgspec.Struct, frozen=True):

@@ -62,6 +62,21 @@ def test_who_posts_in_a_channel_has_heard_what_others_said_there() -> None:
     assert post("4", "a") == Trace("1", WALL, 2, "b")
 
 
+@pytest.mark.requirement("loop.stopped")
+@pytest.mark.parametrize(("members", "passed"), [(2, 49), (3, 49), (6, 199)])
+def test_few_that_answer_each_other_in_a_channel_are_stopped_many_that_talk_there_are_not(
+    members: int, passed: int
+) -> None:
+    receipts = Receipts(50)
+    for n in range(300):
+        sender = f"a{n % members}"
+        trace = receipts.judge(str(n), sender=sender, to="ch", place="ch", now=NOW)
+        if isinstance(trace, Stopped):
+            break
+        receipts.heard("ch", sender, trace, NOW)
+    assert n == passed
+
+
 def test_memory_is_bounded() -> None:
     receipts = Receipts(50, agents=3, chains=3)
     for n in range(100):

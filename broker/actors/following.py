@@ -1,0 +1,44 @@
+"""Who follows which channel now, in this process (network.md, Channels).
+
+Who is removed from a channel is cut off here, right after the commit; who follows needs no `channel` event.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from broker.wire.refusals import Refusal
+
+End = Callable[[Refusal], None]
+"""Ends what somebody follows. It neither waits nor raises."""
+
+
+class Following:
+    """By channel and agent: how each stream that one has open is ended."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, str], dict[object, End]] = {}
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def live(self, channel_id: str, agent_id: str) -> bool:
+        """Whether the agent follows the channel."""
+        return (channel_id, agent_id) in self._ends
+
+    @contextmanager
+    def hold(self, channel_id: str, agent_id: str, end: End) -> Iterator[None]:
+        """The agent follows the channel for as long as the block lasts."""
+        place, mark = (channel_id, agent_id), object()
+        self._ends.setdefault(place, {})[mark] = end
+        try:
+            yield
+        finally:
+            ends = self._ends[place]
+            del ends[mark]
+            if not ends:
+                del self._ends[place]
+
+    def end(self, channel_id: str, agent_id: str, refusal: Refusal) -> None:
+        """The agent may follow the channel no more."""
+        for end in list(self._ends.get((channel_id, agent_id), {}).values()):
+            end(refusal)

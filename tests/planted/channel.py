@@ -1,0 +1,64 @@
+"""Channels."""
+
+CORE = "broker/core/channel.py"
+PACE = "broker/core/pace.py"
+ACTOR = "broker/actors/channel.py"
+FOLLOWING = "broker/actors/following.py"
+FOLLOW = "broker/tools/following.py"
+TOOLS = "broker/tools/channels.py"
+
+MUTANTS = (
+    ("channel.seq", CORE, "seq=state.head + 1,", "seq=max(1, state.head),"),
+    ("channel.seq", ACTOR, "state.head, state.last_at = rows[-1].seq, rows[-1].at", "pass"),
+    (
+        "channel.roles",
+        CORE,
+        'if member.role == "owner":\n        return refuse("bad_request", "the owner can\'t leave',
+        'if False:\n        return refuse("bad_request", "the owner can\'t leave',
+    ),
+    ("channel.roles", CORE, "if row.owner_id != agent_id:", "if False:"),
+    ("channel.private", CORE, "row is None or (row.is_private and member is None)", "row is None"),
+    ("channel.private", TOOLS, "return refused\n    place = _read_place", "pass\n    place = _read_place"),
+    (
+        "channel.name",
+        ACTOR,
+        'claim = Put("channelname", row.name, 0,',
+        'claim = Put("channelname", row.channel_id, 0,',
+    ),
+    ("channel.unclaimed", TOOLS, "if most is not None and owned >= most:", "if False:"),
+    ("channel.gone", TOOLS, "if not isinstance(agent, Refusal):  # one", "if True:  # one"),
+    ("channel.size", TOOLS, "if len(canonical) > METADATA_BYTES:", "if len(canonical) >= METADATA_BYTES:"),
+    ("channel.history", TOOLS, "if at and size > PAGE_BYTES:", "if False:"),
+    ("channel.limits", PACE, "MEMBER_LIMIT: Final = 30", "MEMBER_LIMIT: Final = 31"),
+    (
+        "channel.limits",
+        PACE,
+        "spent.append(known[seq])",
+        "spent.append(Spent(seq, agent_id, mono_of(at, now, now.mono)))",
+    ),
+    ("channel.unread", ACTOR, "self._owed.update(self._awake)", "pass"),
+    (
+        "channel.unread",
+        ACTOR,
+        "and not self._following.live(self.key, agent_id):\n            self._awake",
+        ":\n            self._awake",
+    ),
+    ("channel.unread", CORE, "unread = head if upto < head else 0", "unread = 0"),
+    ("channel.unread-cost", ACTOR, "self._awake.pop(agent_id, None)", "pass"),
+    (
+        "channel.resume",
+        FOLLOW,
+        "Cursor(stream_tag(stream), epoch, after_seq)",
+        "Cursor(stream_tag(stream), epoch, after_seq + 1)",
+    ),
+    ("channel.cut-off", FOLLOW, "or await _outside(context, channel_id)\n    except", "\n    except"),
+    ("channel.cut-off", FOLLOW, "end = partial(reader.end, at_once=True)", "end = reader.end"),
+    ("channel.cut-off", FOLLOWING, "            end(refusal)", "            pass"),
+    ("channel.loop", ACTOR, "if isinstance(trace, Stopped):", "if False:"),
+    (
+        "channel.operator",
+        "broker/tools/operator_channels.py",
+        "create(context, owner_agent_id,",
+        "create(context, name,",
+    ),
+)

@@ -68,7 +68,7 @@ MUTANTS = (
     (
         "streams.move-ends-the-follow",
         READER,
-        "self._stop = max(self._stop, self._topic.newest)",
+        "self._stop = self._position if at_once else max(self._stop, self._topic.newest)",
         "self._stop = 0",
     ),
     (

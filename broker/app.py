@@ -20,9 +20,8 @@ from broker.actors.agent import AgentActor, read_all_facts, read_facts
 from broker.actors.attempts import Attempts
 from broker.actors.calls import agent_stream, read_restored, stream_name
 from broker.actors.channel import ChannelActor, Windows
-from broker.actors.conversation import ConversationActor, Tally
+from broker.actors.conversation import Tally
 from broker.actors.convwatch import ConvWatch
-from broker.actors.desk import DeskActor
 from broker.actors.grant import AssertionActor, ClientsActor, GrantActor
 from broker.actors.grant import read_facts as read_grant_facts
 from broker.actors.guard import Guard
@@ -33,7 +32,6 @@ from broker.actors.owner import read_facts as read_owner_facts
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence, Watch
 from broker.actors.receipts import Receipts
-from broker.actors.recent import Recent
 from broker.actors.signin import SignIn
 from broker.actors.standing import End, Facts, Standing
 from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
@@ -43,7 +41,7 @@ from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
-from broker.core.desk import Capacity, DeskRow
+from broker.core.desk import DeskRow
 from broker.core.machine import Now
 from broker.store.port import Store, Unavailable
 from broker.tools import (
@@ -61,6 +59,7 @@ from broker.tools import (
 from broker.tools.access import may_listen, run_out, while_allowed
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.following import follow_channel
+from broker.tools.household import add_wire_actors
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Then, Tool, collect
@@ -423,7 +422,8 @@ async def open_broker(
         async for agent_id, facts in read_all_facts(store):
             _agent_told(services, agent_id, facts)
         broker = Broker(services)
-        _add_actors(services, timers, broker.desk_changed)
+        add_wire_actors(services, timers, broker.desk_changed)
+        _add_network(services, timers)
         nursery.start_soon(house.reap)
         nursery.start_soon(house.overdue.run)
         nursery.start_soon(timers.run)
@@ -437,56 +437,6 @@ async def open_broker(
             trio.lowlevel.remove_instrument(house.admission)
             nursery.cancel_scope.cancel()
             store.watch(None)
-
-
-def _add_actors(
-    services: Services, timers: Timers, desk_changed: Callable[[str, str | None, str | None], None]
-) -> None:
-    settings, limits = services.settings, services.settings.limits
-    mailbox, timeout = settings.actors.mailbox, settings.store.commit_timeout_s
-    started = Now(services.clock.now_ms(), services.clock.monotonic())
-    recent = Recent()
-    capacity = Capacity(
-        limits.conversations,
-        limits.rings,
-        limits.rings_per_address,
-        limits.rings_known,
-        limits.reservation_s,
-    )
-    services.house.add(
-        "conversation",
-        lambda conv: ConversationActor(
-            conv,
-            store=services.store,
-            clock=services.clock,
-            rules=services.rules,
-            keyring=services.keyring,
-            house=services.house,
-            started=started,
-            recent=recent,
-            tally=services.tally,
-            nudge=timers.nudge,
-            mailbox=mailbox,
-            commit_timeout_s=timeout,
-            holder=services.standing.holder,
-        ),
-    )
-    services.house.add(
-        "desk",
-        lambda pk: DeskActor(
-            pk,
-            store=services.store,
-            clock=services.clock,
-            capacity=capacity,
-            settings=settings.desks,
-            nudge=timers.nudge,
-            changed=desk_changed,
-            mailbox=mailbox,
-            commit_timeout_s=timeout,
-            holder=services.standing.holder,
-        ),
-    )
-    _add_network(services, timers)
 
 
 def _add_network(services: Services, timers: Timers) -> None:
@@ -509,17 +459,8 @@ def _add_network(services: Services, timers: Timers) -> None:
     services.house.add("clients", lambda key: ClientsActor(key, **parts))
     services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
     windows, started = Windows(), Now(services.clock.now_ms(), services.clock.monotonic())
-    services.house.add(
-        "channel",
-        lambda channel_id: ChannelActor(
-            channel_id,
-            started=started,
-            windows=windows,
-            following=services.following,
-            receipts=services.receipts,
-            **parts,
-        ),
-    )
+    channel: dict[str, Any] = {"following": services.following, "receipts": services.receipts, **parts}
+    services.house.add("channel", lambda key: ChannelActor(key, started=started, windows=windows, **channel))
 
 
 def _agent_told(services: Services, agent_id: str, facts: Facts) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 import trio
 
 from broker.config import Streams
+from broker.parking import Parked
 from gateways import render
 
 TAKE_BYTES: Final = 32_768
@@ -40,7 +41,7 @@ class Outbox:
         self._room = room
         self._waiting: deque[bytes] = deque()
         self._size = 0
-        self._writer: trio.lowlevel.Task | None = None
+        self._writer = Parked()
         self._lot = trio.lowlevel.ParkingLot()
 
     @property
@@ -59,7 +60,7 @@ class Outbox:
             frame = self.frame(payload)
             self._waiting.append(frame)
             self._size += len(frame) + OVERHEAD
-            if self._writer is not None:
+            if self._writer.task is not None:
                 self.notify()
 
     def put_frame(self, frame: bytes) -> None:
@@ -67,14 +68,14 @@ class Outbox:
         if self.closing is None:
             self._waiting.append(frame)
             self._size += len(frame) + OVERHEAD
-            if self._writer is not None:
+            if self._writer.task is not None:
                 self.notify()
 
     def put_raw(self, data: bytes) -> None:
         """Append bytes that are frames already (control frames)."""
         self._waiting.append(data)
         self._size += len(data) + OVERHEAD
-        if self._writer is not None:
+        if self._writer.task is not None:
             self.notify()
 
     def end(self, close: render.Close, *, at_once: bool = False) -> None:
@@ -96,14 +97,8 @@ class Outbox:
         """For the writer: wait until something waits or the end has come. Cancelling loses nothing."""
         if self._waiting or self.closing is not None:
             await trio.lowlevel.checkpoint()
-            return
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._writer = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        self._writer = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(abort)
+        else:
+            await self._writer.park()
 
     async def wait_room(self) -> None:
         """Wait while `full`. Cancelling is safe."""
@@ -129,13 +124,11 @@ class Outbox:
     @property
     def sleeping(self) -> bool:
         """Whether the writer waits for work, and nothing was said about an end."""
-        return self._writer is not None and self.closing is None
+        return self._writer.task is not None and self.closing is None
 
     def wake(self) -> None:
         """Have the writer look."""
-        if self._writer is not None:
-            trio.lowlevel.reschedule(self._writer)
-            self._writer = None
+        self._writer.wake()
 
 
 def open_outbox(settings: Streams, frame: Callable[[bytes], bytes] = bytes) -> Outbox:

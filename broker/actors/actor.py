@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 import trio
 
 from broker.actors.overdue import Flight, Overdue
+from broker.parking import Parked
 from broker.store.port import Conflict, InDoubt, Store, Unavailable, Unit
 from broker.wire.refusals import Refusal, refuse
 
@@ -67,27 +68,21 @@ class Write:
 
 
 class Reply:
-    """Where the answer to one letter arrives. One waiter; cheaper than an Event (measured: 8 to 10 µs)."""
+    """Where the answer to one letter arrives. One waiter."""
 
-    __slots__ = ("_answer", "_done", "_task")
+    __slots__ = ("_answer", "_done", "_parked")
 
     def __init__(self) -> None:
         self._done = False
         self._answer: Any = None
-        self._task: trio.lowlevel.Task | None = None
+        self._parked = Parked()
 
     async def wait(self) -> Any:
         """The answer. Cancelling ends the wait; the command goes on."""
         if self._done:
             await trio.lowlevel.checkpoint()
-            return self._answer
-        self._task = trio.lowlevel.current_task()
-
-        def abort(_: Any) -> trio.lowlevel.Abort:
-            self._task = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        await trio.lowlevel.wait_task_rescheduled(abort)
+        else:
+            await self._parked.park()
         return self._answer
 
     def answer(self, value: Any) -> None:
@@ -96,9 +91,7 @@ class Reply:
             return
         self._done = True
         self._answer = value
-        if self._task is not None:
-            trio.lowlevel.reschedule(self._task)
-            self._task = None
+        self._parked.wake()
 
 
 class Letter:
@@ -159,8 +152,8 @@ class Actor(ABC, Generic[StateT]):
         self._limit = mailbox
         self._box: deque[Letter] = deque()
         self._asked = 0
-        self._task: trio.lowlevel.Task | None = None
-        """The actor's own task while it is parked."""
+        self._parked = Parked()
+        """The actor's own task, while there is nothing that it has to do."""
         self._loaded = trio.Event()
         self._busy = True
         """Whether a letter is being handled, or the state is not read yet."""
@@ -201,7 +194,7 @@ class Actor(ABC, Generic[StateT]):
             if letter.then is not None:
                 self._asked += 1
             if not self._busy:
-                self._wake()
+                self._parked.wake()
         return None
 
     def waiting(self) -> int:
@@ -212,7 +205,7 @@ class Actor(ABC, Generic[StateT]):
         """Ask an idle actor to leave. Does nothing to a busy one."""
         if not self._box and not self._busy:
             self.leaving = True
-            self._wake()
+            self._parked.wake()
 
     async def wait_loaded(self) -> None:
         """Wait until the state was read (or the actor is gone). Where it could not be read: Unavailable if that is the
@@ -283,7 +276,7 @@ class Actor(ABC, Generic[StateT]):
                 self.gone = True  # no checkpoint from here to the end of run()
                 return
             else:
-                await self._park()
+                await self._parked.park()
 
     async def _handle(self) -> None:
         """Have `handle` do the next letter."""
@@ -317,7 +310,7 @@ class Actor(ABC, Generic[StateT]):
                 self._box.appendleft(letter)
                 if letter.then is not None:
                     self._asked += 1
-                self._wake()
+                self._parked.wake()
                 return
 
     def _do(self, letter: Letter) -> bool:
@@ -359,7 +352,7 @@ class Actor(ABC, Generic[StateT]):
         if self._box:
             self._advance()
         if self.gone:
-            self._wake()
+            self._parked.wake()
 
     def _refusal(self, error: BaseException) -> Refusal:
         """What a failed commit is to who asked. Raises what is no answer of a store's."""
@@ -380,7 +373,7 @@ class Actor(ABC, Generic[StateT]):
         self.gone = True
         self._fault = error
         letter.answer(Crashed(repr(error)))
-        self._wake()
+        self._parked.wake()
 
     def _take(self) -> Letter:
         letter = self._box.popleft()
@@ -389,21 +382,6 @@ class Actor(ABC, Generic[StateT]):
         self.leaving = False
         return letter
 
-    async def _park(self) -> None:
-        """Wait until there is something that the task has to do."""
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._task = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        self._task = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(abort)
-
-    def _wake(self) -> None:
-        if self._task is not None:
-            trio.lowlevel.reschedule(self._task)
-            self._task = None
-
     async def _land(self) -> None:
         """On the way out: wait for a commit that is under way, within its bound."""
         flight = self._flight
@@ -411,7 +389,7 @@ class Actor(ABC, Generic[StateT]):
             return
         with trio.CancelScope(shield=True, deadline=flight.deadline):
             while not flight.over:
-                await self._park()
+                await self._parked.park()
         if not flight.over:
             flight.expire()
 

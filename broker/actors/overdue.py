@@ -8,6 +8,8 @@ from collections import deque
 
 import trio
 
+from broker.parking import Parked
+
 
 class Flight:
     """One commit under way. `over` is set by whoever settles it first: the store's word, or the end of its time."""
@@ -28,7 +30,7 @@ class Overdue:
 
     def __init__(self) -> None:
         self._flights: deque[Flight] = deque()
-        self._task: trio.lowlevel.Task | None = None
+        self._parked = Parked()
 
     def add(self, flight: Flight) -> None:
         """Watch a commit: it expires at its deadline (Trio's clock) unless it is over by then.
@@ -39,27 +41,17 @@ class Overdue:
         while flights and flights[0].over:
             flights.popleft()
         flights.append(flight)
-        if self._task is not None:
-            trio.lowlevel.reschedule(self._task)
-            self._task = None
+        self._parked.wake()
 
     async def run(self) -> None:
         """Watch for ever. Cancelling leaves each flight to its own actor, which waits for it while it ends."""
         while True:
             flights = self._flights
             if not flights:
-                await self._park()
+                await self._parked.park()
             elif flights[0].over:
                 flights.popleft()
             elif flights[0].deadline <= trio.current_time():
                 flights.popleft().expire()
             else:
                 await trio.sleep_until(flights[0].deadline)
-
-    async def _park(self) -> None:
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._task = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        self._task = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(abort)

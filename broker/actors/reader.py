@@ -20,6 +20,7 @@ from broker.actors.calls import Row
 from broker.actors.turns import Turns
 from broker.clock import Clock
 from broker.config import Streams
+from broker.parking import Parked
 from broker.store.port import Event, Head, Store
 from broker.store.stored import stored
 from broker.wire.events import ROW_KINDS, Resume, resume_at, splice, stream_tag
@@ -143,7 +144,7 @@ class Reader:
         self._position = 0  # the last one handed out
         self._pending: list[Delivery] = []  # live and next in line: begins at position + 1
         self._bytes = 0
-        self._task: trio.lowlevel.Task | None = None
+        self._parked = Parked()
         self._receiving = False
         self._push: Push | None = None
         self._slow = False
@@ -202,10 +203,10 @@ class Reader:
     async def wait(self) -> None:
         """After an empty `take`, with no checkpoint between: wait until another is worth while."""
         if self._until_ms is None:
-            await self._park()
+            await self._parked.park()
         else:
             with trio.move_on_after(min(self._left_s(self._until_ms), LOOK_S)):
-                await self._park()
+                await self._parked.park()
 
     def end(self, refusal: Refusal, *, at_once: bool = False) -> None:
         """Make `receive` raise Ended once it has given what was committed until now; `at_once`: nothing more is
@@ -213,7 +214,7 @@ class Reader:
         if self._end is None:
             self._end = refusal
             self._stop = self._position if at_once else max(self._stop, self._topic.newest)
-            self._wake()
+            self._parked.wake()
 
     def hand(self, batch: Sequence[Delivery], size: int) -> None:
         """For the topic: take what follows our last one; ignore what we have; on a gap go to the store."""
@@ -235,14 +236,14 @@ class Reader:
         else:
             self._pending += batch
             self._bytes += size
-        self._wake()
+        self._parked.wake()
 
     def pushed(self, batch: Sequence[Delivery]) -> bool:
         """For the topic: whether the events went out on the spot. Only those that are next, while `receive` waits
         for them and the right to read has no end."""
         if (
             self._push is None
-            or self._task is None
+            or self._parked.task is None
             or not self._receiving
             or self._pending
             or self._until_ms is not None
@@ -262,7 +263,7 @@ class Reader:
         self._closed = True
         self._fall_back()
         self._topic.leave(self)
-        self._wake()
+        self._parked.wake()
         if self._held is not None:
             self._held.__exit__(None, None, None)
 
@@ -355,19 +356,6 @@ class Reader:
         self._fall_back()
         self._slow = True
         self._topic.slow += 1
-
-    async def _park(self) -> None:
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._task = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        self._task = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(abort)
-
-    def _wake(self) -> None:
-        if self._task is not None:
-            trio.lowlevel.reschedule(self._task)
-            self._task = None
 
 
 def _size(batch: Sequence[Delivery]) -> int:

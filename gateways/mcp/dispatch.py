@@ -32,7 +32,7 @@ from gateways.mcp.revisions import (
 )
 from gateways.mcp.sealed import Seal
 from gateways.mcp.sessions import Session
-from gateways.mcp.surface import Ask, Missing, Needs, Outcome, Result, Surface, ToolOffer
+from gateways.mcp.surface import Ask, Denied, Missing, Needs, Outcome, Result, Surface, ToolOffer
 
 SERVER_INFO: Final = {
     "name": "turret",
@@ -156,7 +156,7 @@ class Dispatch:
             number = render.incident(fault, f"mcp {method}")
             return Fault(jsonrpc.INTERNAL_ERROR, "internal error", {"incident": number})
         assert not isinstance(outcome, Needs)  # only what asks needs anything
-        if isinstance(outcome, Fault) or ask.revision != MODERN:
+        if isinstance(outcome, Fault | Denied) or ask.revision != MODERN:
             return outcome
         outcome.setdefault("resultType", "complete")
         outcome["_meta"] = {**outcome.get("_meta", {}), SERVER_INFO_KEY: SERVER_INFO}
@@ -164,7 +164,7 @@ class Dispatch:
             outcome["ttlMs"], outcome["cacheScope"] = row.hints.ttl_ms, row.hints.scope
         return outcome
 
-    def initialize(self, params: Params) -> Result:
+    def initialize(self, params: Params) -> dict[str, Any] | Fault:
         """The handshake's result: the client's revision where it is ours, else our newest of the era."""
         asked = value_of(params["protocolVersion"]) if "protocolVersion" in params else None
         if not isinstance(asked, str):

@@ -1,7 +1,8 @@
 """POST, GET and DELETE on /mcp and its faces: the rungs that both eras share, and the session's own verbs.
 
 1. Order: path, verb, Accept, Content-Type, size, JSON, who asks (401), then the era's rungs (eras.py). A face that
-   is entered with a token alone asks for it before all of these but the path.
+   is entered with a token alone asks for it before all of these but the path. A token that is shown is judged before
+   the size, which depends on it, and refused in its turn.
 2. Every error is JSON-RPC, with the request's id where it could be read; its status is decided before a byte.
 3. An exchange owns its answer: no answer is ever looked up by an id that a client chose.
 
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+import msgspec
 import trio
 
 from broker.app import Broker, Caller
@@ -81,7 +83,7 @@ class McpApp:
         self._protected = protected
         self._keep_alive_s = keep_alive_s
         self._ending = trio.Event()
-        self._eras = Eras(sessions, keep_alive_s, self._ending)
+        self._eras = Eras(sessions, keep_alive_s, self._ending, self._refused, broker.while_allowed)
         self.sessions = sessions
 
     def drain(self) -> None:
@@ -147,7 +149,10 @@ class McpApp:
         content_type = http.head.get("content-type")
         if content_type is not None and not is_json(content_type):
             return failed(415, "send application/json in UTF-8")
-        limit = self._broker.settings.limits.frame_bytes
+        shown: Caller | Refusal | None = known
+        if known is None and _bears(http):  # who shows a good token may send more
+            shown = await self._identify(http)
+        limit = self._limit(http, shown)
         try:
             body = await read_body(http.receive, limit)
         except Gone:
@@ -159,7 +164,7 @@ class McpApp:
         message = jsonrpc.read(body)
         if isinstance(message, jsonrpc.Malformed):
             return Answer(400, message.reply())
-        caller = known or await self._identify(http)
+        caller = shown if shown is not None else await self._identify(http)
         if isinstance(caller, Refusal):
             return self._refused(http, message.id, caller)
         if isinstance(message, jsonrpc.Response):
@@ -174,6 +179,13 @@ class McpApp:
         )
         return await self._eras.answer(request)
 
+    def _limit(self, http: Http, shown: Caller | Refusal | None) -> int:
+        """Bytes of a request: more for who has shown a good token, but not on the wire's own face."""
+        limits = self._broker.settings.limits
+        good = isinstance(shown, Caller) and shown.principal is not None
+        more = good and http.scope["path"].removesuffix("/") != f"{ROOT}/wire"
+        return limits.token_bytes if more else limits.frame_bytes
+
     async def _session_verb(self, dispatch: Dispatch, http: Http, known: Caller | None) -> Answer | None:
         """GET opens the session's stream (the newest wins); DELETE ends the session."""
         reads = http.scope["method"] == "GET"
@@ -186,15 +198,22 @@ class McpApp:
         if isinstance(session, Answer):
             return session
         if reads:
-            await self._stream(session, dispatch, http)
+            await self._stream(session, dispatch, http, caller)
             return None
         self.sessions.close(session)
         return Answer(204, b"")
 
-    async def _stream(self, session: Session, dispatch: Dispatch, http: Http) -> None:
-        """The session's messages until the client leaves, another stream replaces it, or its time is up."""
+    async def _stream(self, session: Session, dispatch: Dispatch, http: Http, caller: Caller) -> None:
+        """The session's messages until the client leaves, another stream replaces it, or its time or the caller's right
+        is up."""
         stream = session.open_stream()
         left = False
+        # The stream as a whole ends with the token: what it tells of need not end before, and is there for the next.
+        watching = msgspec.structs.replace(caller, until=None)
+
+        async def tell() -> None:
+            await exchange.relay(stream.receive, http.reply, self._keep_alive_s)
+
         with session.using():
             await http.reply.open()
             async with trio.open_nursery() as nursery:
@@ -207,12 +226,16 @@ class McpApp:
 
                 nursery.cancel_scope.deadline = trio.current_time() + STREAM_S
                 nursery.start_soon(watch)
-                nursery.start_soon(subscriptions.pump, session, stream, dispatch.lists)
-                await exchange.relay(stream.receive, http.reply, self._keep_alive_s)
+                nursery.start_soon(subscriptions.pump, session, stream, watching, dispatch.lists)
+                await self._broker.while_allowed(caller, tell)
                 nursery.cancel_scope.cancel()
             stream.end()
         if not left:
             await http.reply.end()
+
+
+def _bears(http: Http) -> bool:
+    return (http.head.get("authorization") or "").lower().startswith("bearer")
 
 
 def _portable(query: bytes) -> bool:

@@ -3,9 +3,11 @@
 1. The era is the request's own. `_meta` with a protocol version, or a header that names one that has no
    handshake, is 2026-07-28; everything else is the handshake era. Nothing is remembered of a connection.
 2. Each rung is answered before the next is looked at, in the order that the code has.
-3. In the handshake era a disconnect cancels nothing; in 2026-07-28 it is the only way to cancel.
+3. Who lacks a token, or a scope of it, is answered by the exchange's status before a byte is streamed.
+4. In the handshake era a disconnect cancels nothing; in 2026-07-28 it is the only way to cancel.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -34,7 +36,10 @@ from gateways.mcp.revisions import (
     unsupported,
 )
 from gateways.mcp.sessions import Session, Sessions
-from gateways.mcp.surface import Ask
+from gateways.mcp.surface import Ask, Denied, Result
+
+Deny = Callable[[Http, jsonrpc.Id | None, Refusal], Answer]
+WhileAllowed = Callable[[Caller, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +56,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Eras:
     """The two eras over one set of sessions."""
 
-    def __init__(self, sessions: Sessions, keep_alive_s: float, ending: trio.Event) -> None:
-        """`ending` is set when the process is about to stop."""
+    def __init__(
+        self,
+        sessions: Sessions,
+        keep_alive_s: float,
+        ending: trio.Event,
+        deny: Deny,
+        while_allowed: WhileAllowed,
+    ) -> None:
+        """`ending` is set when the process is about to stop. `deny` answers who lacks a token, `while_allowed` ends
+        work with the caller's right (Broker.while_allowed)."""
+        self._deny = deny
+        self._while_allowed = while_allowed
         self._sessions = sessions
         self._keep_alive_s = keep_alive_s
         self._ending = ending
@@ -156,7 +171,17 @@ class Eras:
                 capabilities=session.capabilities if session is not None else _declared(request.meta),
                 log_level=session.log_level if session is not None else request.meta.get(LOG_LEVEL_KEY),
             )
-            outcome = await request.dispatch.answer(ask, message.method, request.params)
+
+            async def answer() -> Result:
+                return await request.dispatch.answer(ask, message.method, request.params)
+
+            # A tool that waits ends by itself, and its refusal is its result.
+            listens = message.method in METHODS and METHODS[message.method].streams
+            outcome = await (self._while_allowed(request.caller, answer) if listens else answer())
+            if isinstance(outcome, Refusal):
+                return self._deny(http, message.id, outcome)
+            if isinstance(outcome, Denied):
+                return self._deny(http, message.id, outcome.refusal)
             if isinstance(outcome, Fault):
                 return wrong(message.id, outcome, revision)
             return Answer(200, jsonrpc.result(message.id, outcome))

@@ -22,8 +22,16 @@ from gateways.mcp.revisions import Fault
 
 PAGE: Final = 50
 """Descriptors of one page: below what clients are known to take, above what one face has today."""
-OTHERS_WROTE: Final = frozenset({"rows", "rings", "events"})
+OTHERS_WROTE: Final = frozenset(
+    {
+        "rows", "rings", "events",
+        "agents", "agreements", "channels", "counterpart", "description", "from_name", "members", "messages", "name",
+        "purpose", "requests", "topic", "to_name",
+    }
+)  # fmt: skip
 """Members of results that carry what other parties wrote; `untrusted` stands beside them."""
+OWN_WORDS: Final = frozenset({"whoami", "update_my_profile", "create_channel"})
+"""Tools whose result says of the caller what the caller said, under the same names."""
 _COMBINED: Final = frozenset({"anyOf", "oneOf", "allOf", "$ref", "not", "if"})
 _UNTRUSTED: Final = {
     "type": "boolean",
@@ -42,7 +50,7 @@ def describe(tool: Tool) -> dict[str, Any]:
         "title": tool.title,
         "description": tool.description,
         "inputSchema": flatten(tool.input_schema),
-        "outputSchema": open_output(flatten(tool.output_schema)),
+        "outputSchema": open_output(flatten(tool.output_schema), own=tool.name in OWN_WORDS),
         "annotations": {"title": tool.title, **tool.annotations},
     }
 
@@ -62,10 +70,10 @@ def flatten(schema: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def open_output(schema: dict[str, Any]) -> dict[str, Any]:
+def open_output(schema: dict[str, Any], *, own: bool = False) -> dict[str, Any]:
     """The same schema without `required`, open to a refusal, and with `untrusted` where others wrote."""
     properties = dict(schema["properties"])
-    if OTHERS_WROTE & properties.keys():
+    if not own and OTHERS_WROTE & properties.keys():
         properties["untrusted"] = _UNTRUSTED
     properties["refusal"] = _REFUSAL
     kept = {key: value for key, value in schema.items() if key not in ("required", "additionalProperties")}

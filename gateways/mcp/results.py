@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateways.mcp.listing import OTHERS_WROTE
+from gateways.mcp.listing import OTHERS_WROTE, OWN_WORDS
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:-]{1,160}")
 _encode = msgspec.json.Encoder().encode
@@ -21,7 +21,8 @@ def tool_result(name: str, value: object) -> dict[str, Any]:
     """The result of tools/call for what the broker's tool `name` returned. Raises for what is no object."""
     text = _encode(value)
     members: dict[str, Any] = msgspec.json.decode(text)
-    text = mark(text, members)
+    if name not in OWN_WORDS:
+        text = mark(text, members)
     return {
         "content": [
             {"type": "text", "text": sentence(name, members)},
@@ -128,6 +129,68 @@ def _info(members: Mapping[str, Any]) -> str:
     return f"The wire's key is {plain(members.get('wire'))}; transcripts are {transcripts}."
 
 
+class _Plain(dict[str, Any]):
+    """A result's members as they may stand in a sentence: a list by its length, all else by `plain`."""
+
+    def __missing__(self, name: str) -> str:
+        return "?"
+
+
+def _say(text: str) -> Callable[[Mapping[str, Any]], str]:
+    """A sentence with members in it: `{name}`. Where the result is a page it says that more follows."""
+
+    def words(members: Mapping[str, Any]) -> str:
+        shown = {
+            name: str(len(each)) if isinstance(each, list) else plain(each) for name, each in members.items()
+        }
+        more = f" More follows: ask again with after={shown['next']}." if "next" in members else ""
+        return text.format_map(_Plain(shown)) + more
+
+    return words
+
+
+_CHANNEL: Final = _say("Channel {channel_id}: you are its {role}; its last message is number {head}.")
+_MEMBER: Final = _say("Channel {channel_id}, agent {agent_id}: done.")
+_REQUEST: Final = _say("Contact request {request_id} is {status}.")
+_NETWORK: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
+    "whoami": _say("You are agent {agent_id}, {tier}."),
+    "get_agent": _say("Agent {agent_id} is {presence}. What it says of itself is in structuredContent."),
+    "list_agents": _say("{agents} agent(s)."),
+    "search_directory": _say("{agents} agent(s)."),
+    "request_contact": _REQUEST,
+    "respond_to_contact_request": _REQUEST,
+    "cancel_contact_request": _REQUEST,
+    "list_contact_requests": _say("{requests} contact request(s)."),
+    "list_agreements": _say("{agreements} agreement(s)."),
+    "revoke_agreement": _say("Agreement {agreement_id} is {status}: it allows nothing any more."),
+    "get_contact_policy": _say("Your contact policy is {policy}."),
+    "set_contact_policy": _say("Your contact policy is {policy} now."),
+    "send_direct_message": _say("Message {message_id} to agent {to_agent_id} is sent."),
+    "get_inbox": _say("{messages} message(s) here, {unread} unread in all; reading marks none as read."),
+    "mark_messages_read": _say(
+        "{marked} message(s) are marked as read; {missing} of these ids are none of yours."
+    ),
+    "create_channel": _CHANNEL,
+    "join_channel": _CHANNEL,
+    "transfer_channel": _say("Channel {channel_id} belongs to agent {owner_agent_id} now."),
+    "list_channels": _say("{channels} channel(s)."),
+    "list_channel_members": _say("{members} member(s) of channel {channel_id}."),
+    "invite_agent_to_channel": _MEMBER,
+    "leave_channel": _MEMBER,
+    "remove_channel_member": _MEMBER,
+    "send_channel_message": _say("Your message is number {seq} of channel {channel_id}."),
+    "get_channel_history": _say(
+        "{messages} message(s) of channel {channel_id}, whose last is number {head}."
+    ),
+    "get_onboarding_status": _say("You are {tier}; your limits are in structuredContent."),
+    "renew_claim_code": _say(
+        "The new claim code is in structuredContent; give it to your owner and to nobody else."
+    ),
+    "set_directory_visibility": _say("Shown in the public directory: {public}."),
+    "update_my_profile": _say("Your profile is changed."),
+    "list_my_public_keys": _say("{keys} key(s)."),
+    "revoke_my_public_key": _say("Key {kid} is revoked: it signs in no more."),
+}
 _WORDS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "send_call": _called,
     "send_env": _sent,
@@ -145,4 +208,5 @@ _WORDS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "receipt": _receipt,
     "canonicalize": _canonical,
     "wire_info": _info,
+    **_NETWORK,
 }

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from broker.app import Caller
 from gateways import jsonrpc
 
 IDLE_S: Final = 1800.0
@@ -28,6 +29,10 @@ MOST_SUBSCRIPTIONS: Final = 64
 """Resources that one session, or one listen, may watch."""
 STREAM_BACKLOG: Final = 256
 """Messages that may wait for a session's stream; beyond it the stream is ended and the client reconnects."""
+
+
+Opener = Callable[[Caller], Awaitable[object]]
+"""Opens the changes of a resource, as a caller may see them."""
 
 
 class Stream:
@@ -90,8 +95,8 @@ class Session:
         self.revision: Final = revision
         self.capabilities: Final = capabilities
         self.stream: Stream | None = None
-        self.subscriptions: dict[str, Callable[[], Awaitable[object]]] = {}
-        """By uri: how its changes are opened, as whoever subscribed may see them."""
+        self.subscriptions: dict[str, Opener] = {}
+        """By uri: how its changes are opened, as a caller may see them."""
         self.subscribed = trio.Event()
         """Set, and replaced by a new one, when `subscriptions` changes."""
         self.log_level = "info"
@@ -170,7 +175,7 @@ class Session:
         self.stream = Stream()
         return self.stream
 
-    def subscribe(self, uri: str, source: Callable[[], Awaitable[object]]) -> bool:
+    def subscribe(self, uri: str, source: Opener) -> bool:
         """Have the session's stream tell of a resource's changes; False beyond MOST_SUBSCRIPTIONS."""
         if uri not in self.subscriptions and len(self.subscriptions) >= MOST_SUBSCRIPTIONS:
             return False

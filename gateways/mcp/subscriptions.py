@@ -15,12 +15,13 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from broker.app import Caller
 from broker.wire.refusals import Refusal
 from gateways import jsonrpc, render
 from gateways.mcp.lists import FLAG, METHOD, Lists
 from gateways.mcp.revisions import MODERN, RESOURCE_MISSING, SUBSCRIPTION_KEY, Fault
 from gateways.mcp.sessions import MOST_SUBSCRIPTIONS, Session, Stream
-from gateways.mcp.surface import Ask, Missing, Result, Updates, Watch
+from gateways.mcp.surface import Ask, Denied, Missing, Result, Updates, Watch, wants_token
 
 WATCHED_S: Final = 1.0
 """Seconds that an answer to resources/subscribe waits at most until the session's stream has the resource open."""
@@ -51,7 +52,7 @@ async def listen(watch: Watch | None, lists: Lists | None, ask: Ask, wanted: Any
 
     async with AsyncExitStack() as stack:
         sources: list[Source] = []
-        reasons: list[Fault] = []
+        reasons: list[Fault | Denied] = []
         for uri in uris or ():
             source = await watch(ask, uri) if watch is not None else Missing(uri)
             if isinstance(source, Missing | Refusal):
@@ -92,7 +93,11 @@ async def subscribe(watch: Watch, ask: Ask, uri: str) -> Result:
         return _why_not(source, ask.revision)
     async with source:  # opened to see that it can be; the session's stream opens its own
         pass
-    if not ask.session.subscribe(uri, partial(watch, later, uri)):
+
+    def opened(caller: Caller) -> Awaitable[object]:
+        return watch(msgspec.structs.replace(later, caller=caller), uri)
+
+    if not ask.session.subscribe(uri, opened):
         return Fault(jsonrpc.INVALID_PARAMS, f"a session has at most {MOST_SUBSCRIPTIONS} subscriptions")
     if (stream := ask.session.stream) is not None:
         with trio.move_on_after(WATCHED_S):  # what changes right after our answer must not be missed
@@ -120,8 +125,9 @@ async def tell(sources: Iterable[Source], told: Told) -> None:
             nursery.start_soon(one, *each)
 
 
-async def pump(session: Session, stream: Stream, lists: Lists | None = None) -> None:
-    """Put a session's updates on its stream, for what it is subscribed to at each moment. Ends when cancelled.
+async def pump(session: Session, stream: Stream, caller: Caller, lists: Lists | None = None) -> None:
+    """Put a session's updates on its stream, for what it is subscribed to at each moment, as whoever opened the stream
+    may see them: its token may be younger than the subscription. Ends when cancelled.
 
     What was subscribed before the stream was there is told of once at its start: something may have been missed.
     Of `lists` every session hears.
@@ -148,7 +154,8 @@ async def pump(session: Session, stream: Stream, lists: Lists | None = None) -> 
                 running.pop(uri).cancel()
             for uri in [each for each in session.subscriptions if each not in running]:
                 running[uri] = trio.CancelScope()
-                nursery.start_soon(follow, uri, session.subscriptions[uri], running[uri])
+                opener = partial(session.subscriptions[uri], caller)
+                nursery.start_soon(follow, uri, opener, running[uri])
             await session.subscribed.wait()
 
 
@@ -211,7 +218,9 @@ def missing(uri: str, revision: str) -> Fault:
     return Fault(code, "no such resource", {"uri": uri})
 
 
-def _why_not(source: Missing | Refusal, revision: str) -> Fault:
+def _why_not(source: Missing | Refusal, revision: str) -> Fault | Denied:
     if isinstance(source, Missing):
         return missing(source.uri, revision)
+    if wants_token(source):
+        return Denied(source)
     return Fault(jsonrpc.REFUSED, render.refusal_text(source), msgspec.to_builtins(source.body()))

@@ -2,7 +2,7 @@
 
 1. The broker's registry fills a surface; a test may build its own. Dispatch knows surfaces alone.
 2. What is offered answers with a result in MCP's form, with a Fault, or with what it still Needs; the broker's
-   refusals are results.
+   refusals are results, but for those that a token would mend (Denied).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -109,8 +109,20 @@ class Needs(msgspec.Struct, frozen=True):
     state: str | None = None
 
 
-Result = dict[str, Any] | Fault
+class Denied(msgspec.Struct, frozen=True):
+    """In place of a result: who asks lacks a token, or a scope of it. The exchange's status says so, with the way to
+    one."""
+
+    refusal: Refusal
+
+
+Result = dict[str, Any] | Fault | Denied
 Outcome = Result | Needs
+
+
+def wants_token(refusal: Refusal) -> bool:
+    """Whether a token would do: the refusal then names its scope. What a key's proof would do names none."""
+    return refusal.code in ("unauthenticated", "insufficient_scope") and "scope" in refusal.detail
 
 
 @runtime_checkable
@@ -171,7 +183,9 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
     prompts: Mapping[str, PromptOffer] = {}
     resources: list[dict[str, Any]] = []
     templates: list[dict[str, Any]] = []
-    read: Callable[[Ask, str], Awaitable[list[dict[str, Any]] | Missing | Fault | Needs]] | None = None
+    read: Callable[[Ask, str], Awaitable[list[dict[str, Any]] | Missing | Fault | Needs | Denied]] | None = (
+        None
+    )
     watch: Watch | None = None
     complete: Complete | None = None
     lists: Lists | None = None

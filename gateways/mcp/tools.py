@@ -2,7 +2,8 @@
 
 1. Arguments pass through as they were written; the registry judges them.
 2. A tool that has a way without waiting (Broker.begin) goes it where its arguments are plain: no actor's task is woken.
-3. A tool that only reads may ask for a code, an id or a number that it lacks. What a key signs is never asked for.
+3. Who lacks a token or a scope is denied before a byte is streamed: the exchange's status says so (401, 403).
+4. A tool that only reads may ask for a code, an id or a number that it lacks. What a key signs is never asked for.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +17,7 @@ from broker.wire import canonical
 from broker.wire.refusals import Refusal
 from gateways import render
 from gateways.mcp import asking, listing, results
-from gateways.mcp.surface import Ask, Calling, Needs, Outcome, ToolOffer
+from gateways.mcp.surface import Ask, Calling, Denied, Needs, Outcome, ToolOffer, wants_token
 
 ASKABLE: Final[dict[str, dict[str, Any]]] = {
     "code": {
@@ -84,7 +85,7 @@ def _caller_of(broker: Calling, tool: Tool) -> Callable[[Ask, bytes], Awaitable[
         if outcome is None:
             outcome = await broker.call(ask.caller, tool.name, arguments, progress=tell if streams else None)
         if isinstance(outcome, Refusal):
-            return render.tool_result(outcome)
+            return Denied(outcome) if wants_token(outcome) else render.tool_result(outcome)
         return results.tool_result(tool.name, outcome)
 
     return call

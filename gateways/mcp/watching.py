@@ -2,8 +2,8 @@
 
 1. A watcher reads its owner's stream by position, as every other reader does; nobody is woken by who wrote.
 2. A wake-up says "read it again" and nothing else: what was written never travels in it.
-3. Rings are for who proved the key that owns the stream, a conversation for who may read it. Only watching a
-   stream of one's own counts for presence.
+3. Rings are for who proved the key that owns the stream or bears its agent's token, an inbox for its agent's token,
+   a conversation for who may read it. Only watching a stream of one's own counts for presence.
 """
 
 import re
@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from broker.app import Broker, Delivery, Ended, Reader, Slow
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse
+from gateways.mcp.resources import INBOX, INBOX_SCOPE
 from gateways.mcp.surface import Ask, Missing, Updates, Watch
 
 _RINGS: Final = re.compile(r"turret://desk/([A-Z]{4})/rings")
@@ -56,9 +57,11 @@ class StreamUpdates:
 
 
 def watcher(broker: Broker) -> Watch:
-    """How the wire's resources are watched: turret://desk/<code>/rings and turret://conv/<conv>."""
+    """How resources are watched: turret://desk/<code>/rings, turret://conv/<conv>, turret://inbox."""
 
     async def watch(ask: Ask, uri: str) -> Updates | Missing | Refusal:
+        if uri == INBOX:
+            return await _inbox(broker, ask)
         if found := _RINGS.fullmatch(uri):
             return _or_missing(uri, await _own_stream(broker, ask, found[1], _is_ring))
         if found := _CONV.fullmatch(uri):
@@ -66,6 +69,15 @@ def watcher(broker: Broker) -> Watch:
         return Missing(uri)
 
     return watch
+
+
+async def _inbox(broker: Broker, ask: Ask) -> Updates | Refusal:
+    """An agent hears of its messages on its own stream; a key has no inbox."""
+    if ask.caller.principal is None:
+        return refuse("unauthenticated", "an inbox is read by its agent's token", scope=INBOX_SCOPE)
+    if ask.caller.agent is None:
+        return refuse("agent_required", "an owner has no inbox; choose one of your agents when you sign in")
+    return await _own_stream(broker, ask, None, _is_message)
 
 
 def _or_missing(uri: str, source: Updates | Refusal) -> Updates | Missing | Refusal:
@@ -94,6 +106,10 @@ async def _conversation(broker: Broker, ask: Ask, conv: str) -> Updates | Refusa
 
 def _is_ring(delivery: Delivery) -> bool:
     return delivery.kind == "ring"
+
+
+def _is_message(delivery: Delivery) -> bool:
+    return delivery.kind == "message"
 
 
 def _about(conv: str) -> Callable[[Delivery], bool]:

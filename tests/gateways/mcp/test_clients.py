@@ -82,7 +82,8 @@ async def test_the_official_client_lists_calls_and_reads(
             assert len(prompts.prompts) == 3
             prompt = await client.get_prompt("answer_a_ring", {"code": "ALFA"})
             assert "ALFA" in str(prompt.messages[0].content)
-            assert (await client.list_resources()).resources == []
+            inbox = [] if path == "/wire" else ["turret://inbox"]
+            assert [str(each.uri) for each in (await client.list_resources()).resources] == inbox
             assert len((await client.list_resource_templates()).resource_templates) == 3
 
 

@@ -11,15 +11,19 @@ from tests.support.broker_fake import FakeTool
 @pytest.mark.requirement("mcp.faces")
 async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
     found = surfaces(bench.broker)
-    assert set(found) == {"", "wire"}
-    assert list(found[""].tools) == list(found["wire"].tools)
+    assert set(found) == {"", "wire", "network"}
+    assert set(found[""].tools) == {*found["wire"].tools, *found["network"].tools}
+    assert not set(found["wire"].tools) & set(found["network"].tools)
     assert "send_call" in found["wire"].tools
+    assert "get_inbox" in found["network"].tools
+    assert [each["uri"] for each in found["network"].resources] == ["turret://inbox"]
+    assert (found["network"].templates, found["wire"].resources) == ([], [])
 
 
 @pytest.mark.requirement("oauth.guarded-faces")
 async def test_a_face_that_is_to_stand_is_there_without_tools(bench: Bench) -> None:
     found = surfaces(bench.broker, ("arena", "operator"))
-    assert set(found) == {"", "wire", "arena"}
+    assert set(found) == {"", "wire", "network", "arena"}
     assert not found["arena"].tools
 
 

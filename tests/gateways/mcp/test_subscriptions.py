@@ -234,7 +234,7 @@ async def test_a_subscription_that_ended_or_broke_ends_alone(
         next(source for source in sources.opened[ONE] if source.open).end()
         found = watched.app.sessions.find(session.id, None)
         assert found is not None
-        found.subscribe("test://broken", lambda: sources.watch(None, "test://broken"))  # type: ignore[arg-type]
+        found.subscribe("test://broken", lambda _: sources.watch(None, "test://broken"))  # type: ignore[arg-type]
         await trio.testing.wait_all_tasks_blocked()
         assert set(found.subscriptions) == {TWO}
         assert "incident" in caplog.text
@@ -266,8 +266,12 @@ async def test_a_subscription_needs_a_session_and_the_handshake_era(watched: Doo
 async def test_subscriptions_of_a_session_are_bounded(watched: Door, session: SessionDoor) -> None:
     found = watched.app.sessions.find(session.id, None)
     assert found is not None
+
+    async def opened(_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
     for number in range(MOST_SUBSCRIPTIONS):
-        assert found.subscribe(f"x{number}", trio.lowlevel.checkpoint)
+        assert found.subscribe(f"x{number}", opened)
     assert (await session.ask("resources/subscribe", uri=ONE)).error["code"] == -32602
     assert (await session.ask("resources/unsubscribe", uri="x0")).result == {}
     assert (await session.ask("resources/subscribe", uri=ONE)).result == {}

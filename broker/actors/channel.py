@@ -282,7 +282,7 @@ class ChannelActor(RecordActor[ChannelRow]):
         if not self._settling:
             self._settling = True
             self.post(Letter(_Settle(), None))
-            self._wake()  # it may have been told while it decided on another letter
+            self._parked.wake()  # it may have been told while it decided on another letter
 
     async def _commit(self, change: Change, once: Once | None, *puts: Put) -> Any:
         """Commit a change and fold it; its answer, or why not."""

@@ -235,6 +235,7 @@ def tools() -> str:
         results = [each for each in tool.output_schema["properties"] if each != "refusal"]
         if results:
             lines += ["Result: " + ", ".join(f"`{each}`" for each in results) + ".", ""]
+        lines += [f"Needs {needs_of(tool)}.", ""]
         hints = [
             "reads only" if tool.read_only else "changes something",
             *(["can't be undone"] if tool.destructive else []),
@@ -244,15 +245,24 @@ def tools() -> str:
                 else []
             ),
             *(["may stream"] if tool.streams else []),
+            *(["takes an idempotency_key"] if tool.keyed else []),
         ]
         lines += [f"*{'; '.join(hints).capitalize()}.*", ""]
     return "\n".join(lines)
 
 
+def needs_of(tool: Any) -> str:
+    """What a tool asks of its caller's token."""
+    if tool.scope is None:
+        return "no token"
+    whose = "an agent's token" if tool.agent else "a token"
+    return f"{whose} with the scope `{tool.scope}`"
+
+
 TOOLS_INTRODUCTION = [
     "The same tools stand on every door: JSON-RPC methods on the WebSocket, tools on MCP, `POST /v1/<tool>`",
     "on plain HTTP, `turret <tool>` on the command line. `?` marks what may be left out. A result may also",
-    "be a [refusal](refusals.md).\n",
+    "be a [refusal](refusals.md). Tokens: [network.md](network.md#tokens-at-the-doors).\n",
 ]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from broker.app import Tool
+from broker.wire.ids import CHANNEL
 from broker.wire.refusals import CODES
 
 SCHEMAS: Final = "#/components/schemas/"
@@ -31,7 +32,14 @@ def document(tools: Iterable[Tool], version: str, server: str | None = None) -> 
                     "in": "header",
                     "name": "Authorization",
                     "description": "Turret <base64url of a follow statement's canonical text>.<sig>",
-                }
+                },
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "JWT",
+                    "description": "An access token for this origin's /mcp (RFC 9728 says whose); the scope that a "
+                    "tool needs stands beside it.",
+                },
             },
         },
     }
@@ -46,7 +54,8 @@ def _operation(tool: Tool) -> dict[str, Any]:
         "tags": [tool.face],
         "summary": tool.title or tool.name,
         "description": tool.description,
-        "security": [{}, {"turret": []}],
+        "security": _security(tool),
+        **({"parameters": [IDEMPOTENCY]} if tool.keyed else {}),
         "requestBody": {
             "required": bool(tool.input_schema.get("required")),
             "content": {"application/json": {"schema": tool.input_schema}},
@@ -59,6 +68,21 @@ def _operation(tool: Tool) -> dict[str, Any]:
             **refusals(),
         },
     }
+
+
+IDEMPOTENCY: Final[dict[str, Any]] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+    "description": "another spelling of idempotency_key",
+}
+
+
+def _security(tool: Tool) -> list[dict[str, list[str]]]:
+    """What a tool asks of its caller: a token with its scope, or nothing, a key's proof or a token."""
+    if tool.scope is not None:
+        return [{"bearer": [tool.scope]}]
+    return [{}, {"turret": []}, {"bearer": []}]
 
 
 def refusals() -> dict[str, Any]:
@@ -123,7 +147,7 @@ def _fixed_paths() -> dict[str, Any]:
     stream = {
         "operationId": "rings",
         "summary": "A desk's events as text/event-stream",
-        "security": [{"turret": []}],
+        "security": [{"turret": []}, {"bearer": ["message"]}],
         "parameters": [code, after, auth, last],
         "responses": {
             "200": {
@@ -133,8 +157,24 @@ def _fixed_paths() -> dict[str, Any]:
             **refusals(),
         },
     }
+    channel = {
+        "name": "channel_id",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "pattern": f"^{CHANNEL.pattern}$"},
+    }
+    seq = {"name": "after_seq", "in": "query", "schema": {"type": "integer"}, "description": "the last seq"}
     return {
         "/rings/{code}": {"get": stream},
+        "/channels/{channel_id}": {
+            "get": {
+                **stream,
+                "operationId": "channels",
+                "summary": "A channel's messages as text/event-stream, for its members",
+                "security": [{"bearer": []}],
+                "parameters": [channel, after, seq, auth, last],
+            }
+        },
         "/.well-known/turret.json": {"get": _simple("well_known", "The wire's keys, limits and time")},
         "/healthz": {"get": _simple("healthz", "The process lives")},
         "/readyz": {"get": _simple("readyz", "Whether new work is taken; 503 with the reasons when not")},

@@ -39,6 +39,27 @@ def test_every_tool_is_a_path_with_its_schemas(made: dict[str, Any]) -> None:
         assert set(shown) == set(tool.output_schema["properties"]) - {"refusal"}
 
 
+@pytest.mark.requirement("doors.openapi")
+def test_what_a_tool_asks_of_a_token_is_said_where_clients_look(made: dict[str, Any]) -> None:
+    for name, tool in collect().items():
+        operation = made["paths"][f"/v1/{name}"]["post"]
+        wanted = (
+            [{"bearer": [tool.scope]}] if tool.scope is not None else [{}, {"turret": []}, {"bearer": []}]
+        )
+        assert operation["security"] == wanted
+        named = [each["name"] for each in operation.get("parameters", [])]
+        assert named == (["Idempotency-Key"] if tool.keyed else [])
+    schemes = made["components"]["securitySchemes"]
+    assert {
+        each
+        for path in made["paths"].values()
+        for op in path.values()
+        for way in op.get("security", ())
+        for each in way
+    } <= set(schemes)
+    assert schemes["bearer"]["scheme"] == "bearer"
+
+
 def test_every_code_stands_under_its_status(made: dict[str, Any]) -> None:
     answers = made["paths"]["/v1/send_env"]["post"]["responses"]
     for name, code in CODES.items():

@@ -21,6 +21,10 @@ REQUIREMENTS: dict[str, str] = {
     "doors.ws-close": "a connection whose right has ended is closed with 4001, a code that nothing else has (peers "
     "B56, B57)",
     "doors.renewal": "a token is renewed in place by another of the same subject, and its streams go on",
+    "doors.mcp-denied": "over MCP a call that a token would open is HTTP 401, one that lacks a scope 403, before a "
+    "byte is streamed, also on the open faces",
+    "doors.inbox": "turret://inbox is read and listened to by its agent's token alone",
+    "doors.openapi": "the OpenAPI document and the reference say for each tool which token it needs",
     "doors.right-lost": "what waits or is open ends within a second when its caller loses the right to speak",
 }
 """What tokens are worth at each door."""

@@ -56,10 +56,9 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     allowed_origins: tuple[str, ...] = ()
     """Origins of web pages that may call, beside the broker's own."""
     issuer: str | None = None
-    """The authorization server whose tokens are taken, https://…; unset: none are taken, and the faces that need one
-    are not there."""
+    """An outside authorization server whose tokens are taken, https://…; unset: the broker's own."""
     issuer_client: str | None = None
-    """The client id as which the broker asks the issuer about tokens (RFC 7662)."""
+    """The client id as which the broker asks that issuer about each token (RFC 7662); unset: its keys verify them."""
     issuer_secret_file: str | None = None
     """The file with that client's secret."""
 
@@ -186,11 +185,13 @@ def check_urls(serve: ServeOptions) -> None:
 
 def check_issuer(serve: ServeOptions) -> None:
     """An issuer comes with what it needs; tokens and secrets travel in TLS or stay here. Raises ConfigError."""
-    given = (serve.issuer, serve.issuer_client, serve.issuer_secret_file)
-    if not any(given):
+    asking = (serve.issuer_client, serve.issuer_secret_file)
+    if serve.issuer is None and not any(asking):
         return
-    if not all(given):
-        raise ConfigError("serve.issuer, serve.issuer_client and serve.issuer_secret_file go together")
+    if serve.issuer is None or any(asking) != all(asking):
+        raise ConfigError(
+            "serve.issuer_client and serve.issuer_secret_file go together, and with serve.issuer"
+        )
     parts = _split_url(serve.issuer or "")
     if parts is None or parts.scheme not in ("https", "http") or parts.query or parts.fragment:
         raise ConfigError(f"serve.issuer: {serve.issuer!r} is no https://host[:port][/path]")

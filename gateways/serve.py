@@ -29,14 +29,20 @@ from gateways import descriptors
 from gateways.caller import read_proxies
 from gateways.configure import ConfigError, Configuration, ServeOptions, is_loopback, load, split_bind
 from gateways.dealing import serve_dealing
+from gateways.gate import Gate
 from gateways.http import serve_http, tls_context
 from gateways.keyfile import is_open_to_all
 from gateways.listen import Bounds, Network
 from gateways.mcp.endpoint import McpApp, mcp_app
 from gateways.mcp.protected import Protected
 from gateways.metrics import Metrics, measured
+from gateways.oauth.bearer import Bearers
+from gateways.oauth.documents import Documents
+from gateways.oauth.keys import SigningKeys, SignInKeyError
 from gateways.oauth.metadata import Resources, origins_of
+from gateways.oauth.server import AuthorizationServer
 from gateways.oauth.tokens import Tokens, open_tokens
+from gateways.outbound import Outbound
 from gateways.web import web_app
 from gateways.websocket import ws_app
 from gateways.wirekeys import WireKeyError, open_keyring
@@ -75,7 +81,7 @@ def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = 
     try:
         configuration = load(config, os.environ, flags)
         trio.run(partial(serve, configuration, announce=partial(_announce, as_json=as_json)))
-    except* (ConfigError, ServeError, WireKeyError) as errors:
+    except* (ConfigError, ServeError, SignInKeyError, WireKeyError) as errors:
         for error in _leaves(errors):
             print(f"turret: {error}", file=sys.stderr)
         code = 2
@@ -83,7 +89,8 @@ def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = 
 
 
 async def serve(configuration: Configuration, *, announce: Callable[[Ready], None] = lambda _: None) -> None:
-    """Keep a broker running until SIGTERM or SIGINT. Raises ServeError, WireKeyError, ConfigError, alone or grouped."""
+    """Keep a broker running until SIGTERM or SIGINT. Raises ServeError, SignInKeyError, WireKeyError, ConfigError,
+    alone or grouped."""
     options = configuration.serve
     try:
         proxies = read_proxies(options.behind_proxy)
@@ -126,11 +133,12 @@ async def open_store(directory: Path) -> AsyncIterator[SqliteStore]:
 
 @asynccontextmanager
 async def open_issuer(options: ServeOptions, clock: Clock) -> AsyncIterator[Tokens | None]:
-    """The judge of tokens, where an issuer is set; it is asked when the first token comes. Raises ServeError."""
-    if options.issuer is None or options.issuer_client is None or options.issuer_secret_file is None:
+    """The judge of an outside issuer's tokens, where one is set; it is asked when the first token comes. Raises
+    ServeError."""
+    if options.issuer is None:
         yield None
         return
-    secret = _read_secret(options.issuer_secret_file)
+    secret = _read_secret(options.issuer_secret_file) if options.issuer_secret_file is not None else ""
     async with open_tokens(options.issuer, options.issuer_client, secret, clock) as tokens:
         yield tokens
 
@@ -148,11 +156,22 @@ def _read_secret(file: str) -> str:
 
 
 def _resources(options: ServeOptions, http: str) -> Resources | None:
-    """The faces as protected resources, at the URL where clients find us."""
-    if options.issuer is None:
-        return None
+    """The faces as protected resources, at the URL where clients find us; None where that is not known."""
     local = options.public_url is None and is_loopback(split_bind(options.bind)[0])
-    return Resources(issuer=options.issuer, origins=origins_of(http, loopback=local))
+    if options.public_url is None and not local:
+        log.warning("without --public-url nobody signs in: tokens are made for the URL that clients use")
+        return None
+    return Resources(issuer=options.issuer or http, origins=origins_of(http, loopback=local))
+
+
+def _sign_in(
+    options: ServeOptions, broker: Broker, clock: Clock, resources: Resources | None
+) -> AuthorizationServer | None:
+    """The embedded authorization server, where no outside issuer is set. Raises SignInKeyError."""
+    if options.issuer is not None or resources is None:
+        return None
+    keys = SigningKeys.open(Path(options.data), clock.now_ms())
+    return AuthorizationServer(broker, clock, keys, resources, Documents(Outbound(), clock))
 
 
 async def _serve_doors(
@@ -175,16 +194,23 @@ async def _serve_doors(
     shutdown = trio.Event()
     bounds = Bounds(connections=UNSAFE_CONNECTIONS) if settings.unsafe_limits else Bounds()
     resources = _resources(options, http)
-    protected = Protected(resources, tokens) if resources is not None and tokens is not None else None
+    sign_in = _sign_in(options, broker, clock, resources)
+    judge = sign_in or tokens
+    protected, gate = None, None
+    if resources is not None and judge is not None:
+        bearers = Bearers(broker, judge)
+        protected, gate = Protected(resources, bearers), Gate(broker, bearers, resources)
     mcp = mcp_app(counted, proxies=proxies, protected=protected)
     app = web_app(
         counted,
         metrics,
         mcp_app=mcp,
-        ws_app=ws_app(counted, shutdown=shutdown, proxies=proxies, clock=clock),
+        ws_app=ws_app(counted, shutdown=shutdown, proxies=proxies, clock=clock, gate=gate),
         origins=Origins(public_url=options.public_url, allowed=options.allowed_origins),
         proxies=proxies,
         resources=resources,
+        sign_in=sign_in,
+        gate=gate,
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(metrics.sample_lag)
@@ -195,6 +221,7 @@ async def _serve_doors(
                 "ssl_context": tls,
                 "origins": options.allowed_origins,
                 "clock": clock,
+                "gate": gate,
                 **both,
             }
             await doors.start(partial(serve_dealing, counted, dealing_listeners, **dealing_port))

@@ -19,7 +19,9 @@ from broker.wire.refusals import refuse
 from gateways import metrics, plain, render, sse, wellknown
 from gateways.gate import Gate
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
+from gateways.oauth import routes as oauth
 from gateways.oauth.metadata import Resources
+from gateways.oauth.server import DOCUMENT, JWKS, AuthorizationServer
 from gateways.pages import routes
 from gateways.wrappers import Origins, check_origin, contain, limit_body
 
@@ -39,16 +41,21 @@ def web_app(
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
     proxies: Sequence[Network] = (),
     resources: Resources | None = None,
+    sign_in: AuthorizationServer | None = None,
     gate: Gate | None = None,
 ) -> App:
     """The application for `serve_http`. `mcp_app` gets every path of /mcp and reads its bodies itself, `ws_app` gets
-    /ws. `resources`: the documents for who needs a token. Without `gate` the other doors take none."""
+    /ws. `resources`: the documents for who needs a token; `sign_in`: where it gets one. Without `gate` the other doors
+    take none."""
     quart = quart_app()
     plain.register(quart, broker, proxies=proxies, gate=gate)
     wellknown.register(quart, broker, origins.public_url)
     routes.register(quart, broker, proxies=proxies, public_url=origins.public_url)
     if resources is not None:
         wellknown.register_resources(quart, resources)
+    if sign_in is not None:
+        wellknown.register_shared(quart, {DOCUMENT: sign_in.document, JWKS: sign_in.jwks})
+        oauth.register(quart, sign_in, proxies=proxies)
     metrics.register(quart, figures)
     limit = plain.limit(broker, proxies=proxies, gate=gate)
     framed: App = limit_body(quart, limit, bounds)  # type: ignore[arg-type]  # ASGI

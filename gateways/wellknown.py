@@ -1,6 +1,7 @@
 """What is read without a tool: the wire's document, health, readiness, the OpenAPI document, and the faces' documents
 for clients that need a token (RFC 9728)."""
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -63,6 +64,18 @@ def register_resources(app: Quart, resources: Resources) -> None:
             response = _json(document)
         response.headers.update(SHARED)
         return response
+
+
+def register_shared(app: Quart, documents: Mapping[str, Callable[[], Any]]) -> None:
+    """Add documents that any web page may read: path → what stands there now."""
+    for path, document in documents.items():
+
+        async def shown(document: Callable[[], Any] = document) -> Response:
+            response = Response(b"", 204) if request.method == "OPTIONS" else _json(document())
+            response.headers.update(SHARED)
+            return response
+
+        app.add_url_rule(path, path, shown, methods=["GET", "OPTIONS"])
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -24,8 +24,12 @@ LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 """Paths that any Host may ask: load balancers use the bare address, and these tell nothing."""
 
-SHARED: Final = "/.well-known/oauth-protected-resource"
-"""Begins the paths of documents that pages of every origin may read; their door says so itself."""
+SHARED: Final = (
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-authorization-server",
+    "/oauth/jwks",
+)
+"""Begin the paths of documents that pages of every origin may read; their door says so itself."""
 
 ALLOW_HEADERS: Final = (
     "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, "

@@ -56,8 +56,9 @@ def mcp_app(
     `faces` (by name; "" is /mcp itself) stands in for those of the broker's registry: for tests. Without `protected`
     no token is taken, and the faces that need one are not there.
     """
-    standing = GUARDED if protected is not None else ()
-    offered = faces if faces is not None else surfaces(broker, standing)
+    offered = dict(faces if faces is not None else surfaces(broker, GUARDED))
+    if protected is None:
+        offered = {name: face for name, face in offered.items() if name not in GUARDED}
     return McpApp(broker, offered, proxies, sessions or Sessions(), keep_alive_s, protected)
 
 

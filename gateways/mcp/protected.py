@@ -6,8 +6,7 @@
 Source: MCP 2025-11-25 and 2026-07-28, Authorization; RFC 6750 3; RFC 9728 5.1.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,24 +14,16 @@ from broker.app import Caller
 from broker.wire.refusals import Refusal, refuse
 from gateways import caller as callers
 from gateways.mcp.exchange import Answer, Http
+from gateways.oauth.bearer import Bearers
 from gateways.oauth.metadata import GUARDED, Resources, face_of
-from gateways.oauth.tokens import Grant
-
-
-class Verifying(Protocol):
-    """What judges tokens (gateways.oauth.tokens)."""
-
-    async def verify(
-        self, token: str, audiences: Collection[str], scopes: Collection[str] = ()
-    ) -> Grant | Refusal: ...
 
 
 class Protected:
     """The resources of one broker and the judge of their tokens."""
 
-    def __init__(self, resources: Resources, tokens: Verifying) -> None:
+    def __init__(self, resources: Resources, bearers: Bearers) -> None:
         self._resources = resources
-        self._tokens = tokens
+        self._bearers = bearers
 
     def guards(self, path: str) -> bool:
         """Whether the face of this path is for callers with a token alone."""
@@ -45,11 +36,8 @@ class Protected:
         face = face_of(http.scope["path"]) or ""
 
         async def bearer(caller: Caller, token: str) -> Caller | Refusal:
-            found = await self._tokens.verify(token, self._resources.audiences(face), GUARDED.get(face, ()))
-            if isinstance(found, Refusal):
-                return found
-            until = int(found.until) if found.until is not None else None
-            return msgspec.structs.replace(caller, principal=found.principal, until=until)
+            audiences = self._resources.audiences(face)
+            return await self._bearers.identify(caller, token, audiences, GUARDED.get(face, ()))
 
         caller = await callers.identify(broker, http.scope, proxies, bearer=bearer)
         if face in GUARDED and isinstance(caller, Caller) and caller.principal is None:

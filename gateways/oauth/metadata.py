@@ -75,6 +75,13 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
             f"{origin}{place}{slash}" for origin in self.origins for place in places for slash in ("", "/")
         )
 
+    def face_at(self, resource: str) -> str | None:
+        """The face whose URL a resource is, "" for the endpoint itself; None where it is not ours."""
+        for origin in self.origins:
+            if resource.startswith(origin) and (face := face_of(resource.removeprefix(origin))) is not None:
+                return face
+        return None
+
     def origin(self, host: str | None) -> str:
         """The origin that the client asked, by its Host header, where that is ours; else the first."""
         asked = (host or "").lower()

@@ -146,7 +146,15 @@ def test_a_bench_may_raise_the_limits_on_loopback_and_weakens_nothing_else() -> 
     assert load(None, {"TURRET_BENCH": "1"}).settings == load(None, {}).settings
 
 
-RAISED = {"window_ms", "conversations", "rings", "rings_per_address", "opens_per_hour", "guesses"}
+RAISED = {
+    "window_ms",
+    "conversations",
+    "rings",
+    "rings_per_address",
+    "opens_per_hour",
+    "registrations_per_hour",
+    "guesses",
+}
 
 
 @pytest.mark.requirement("tools.unsafe-limits")
@@ -193,7 +201,7 @@ ISSUER = {"issuer": "https://id.example/realm", "issuer_client": "turret", "issu
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"issuer": "https://id.example"}, "go together"),
+        ({"issuer": "https://id.example", "issuer_client": "turret"}, "go together"),
         ({"issuer_client": "turret"}, "go together"),
         ({**ISSUER, "issuer_secret_file": None}, "go together"),
         ({**ISSUER, "issuer": "id.example"}, "is no https://host"),
@@ -215,6 +223,7 @@ def test_an_issuer_comes_with_all_that_it_needs(options: dict[str, Any], words: 
     "options",
     [
         ISSUER,
+        {"issuer": "https://id.example"},
         {**ISSUER, "issuer": "http://127.0.0.1:9000"},
         {**ISSUER, "bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k", "public_url": "https://a.example"},
     ],

@@ -53,8 +53,8 @@ MUTANTS = (
     (
         "oauth.guarded-faces",
         ENDPOINT,
-        "standing = GUARDED if protected is not None else ()",
-        "standing = GUARDED",
+        "if protected is None:\n        offered = {name",
+        "if False:\n        offered = {name",
     ),
     (
         "oauth.guarded-faces",

@@ -30,6 +30,9 @@ class Issuer:
         self.silent = False
         self.grants = ""
         """The audience of the token that anybody gets who comes with a code."""
+        self.keys: Any = {"keys": []}
+        """Its set of public keys, and how often that was read."""
+        self.key_reads = 0
         self.changes: dict[str, Any] = {}
         """Members of its document that are others than they should be."""
 
@@ -65,11 +68,15 @@ class Issuer:
                 "authorization_endpoint": f"{self.url}/authorize",
                 "token_endpoint": f"{self.url}/token",
                 "registration_endpoint": f"{self.url}/register",
+                "jwks_uri": f"{self.url}/keys",
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
                 **self.changes,
             }
             return 200, {name: value for name, value in document.items() if value is not None}
+        if scope["path"] == f"{self.path}/keys":
+            self.key_reads += 1
+            return 200, self.keys
         if scope["path"] == f"{self.path}/register":
             return 201, {**json.loads(body), "client_id": "app"}
         if scope["path"] == f"{self.path}/token":

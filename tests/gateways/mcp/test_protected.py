@@ -25,6 +25,7 @@ from broker.clock import SystemClock
 from gateways.mcp.endpoint import mcp_app
 from gateways.mcp.protected import Protected
 from gateways.metrics import Metrics
+from gateways.oauth.bearer import Bearers
 from gateways.oauth.metadata import GUARDED, WELL_KNOWN, Resources
 from gateways.oauth.tokens import open_tokens
 from gateways.web import web_app
@@ -83,7 +84,7 @@ async def opened(bench: Bench, issuer: Issuer) -> AsyncIterator[Doors]:
     async with serving(app) as server, open_tokens(issuer.url, CLIENT, SECRET, SystemClock()) as tokens:
         here = (server.url, server.url.replace("127.0.0.1", "localhost"))
         resources = Resources(issuer=issuer.url, origins=here)
-        mcp = mcp_app(bench.broker, protected=Protected(resources, tokens))
+        mcp = mcp_app(bench.broker, protected=Protected(resources, Bearers(bench.broker, tokens)))
         inner.append(web_app(bench.broker, Metrics(bench.broker), mcp_app=mcp, resources=resources))
         async with httpx.AsyncClient(base_url=server.url, verify=False) as http:
             yield Doors(issuer, server.url, http)
@@ -94,6 +95,12 @@ async def opened(bench: Bench, issuer: Issuer) -> AsyncIterator[Doors]:
 async def doors(bench: Bench) -> AsyncIterator[Doors]:
     async with issuing() as issuer, opened(bench, issuer) as found:
         yield found
+
+
+def names_of(bench: Bench, path: str) -> set[str]:
+    """The tools of the face that a path names."""
+    face = path.strip("/").removeprefix("mcp/")
+    return {tool.name for tool in bench.broker.tools.values() if tool.face == face}
 
 
 def challenge_of(answer: httpx.Response) -> str:
@@ -160,7 +167,9 @@ async def test_no_door_tells_or_logs_a_token(doors: Doors, caplog: pytest.LogCap
 
 @pytest.mark.requirement("oauth.guarded-faces", "oauth.audience")
 @pytest.mark.parametrize("path", FACES)
-async def test_with_a_good_token_a_guarded_face_answers_in_both_eras(doors: Doors, path: str) -> None:
+async def test_with_a_good_token_a_guarded_face_answers_in_both_eras(
+    bench: Bench, doors: Doors, path: str
+) -> None:
     doors.token("own", path, sub="a")
     doors.token("whole", "/mcp", sub="b")
     doors.token("slash", f"{path}/", sub="c")
@@ -168,12 +177,14 @@ async def test_with_a_good_token_a_guarded_face_answers_in_both_eras(doors: Door
         hello = await doors.post(path, HELLO, token)
         assert hello.status_code == 200
         session = {"mcp_session_id": hello.headers["mcp-session-id"], "mcp_protocol_version": "2025-11-25"}
-        assert (await doors.post(f"{path}/", LIST, token, **session)).json()["result"]["tools"] == []
+        legacy = await doors.post(f"{path}/", LIST, token, **session)
+        assert {tool["name"] for tool in legacy.json()["result"]["tools"]} == names_of(bench, path)
         for method in ("server/discover", "tools/list"):
             body, headers = modern(method)
             answer = await doors.post(path, body, token, **headers)
             assert answer.status_code == 200, answer.text
-        assert answer.json()["result"]["tools"] == []
+        listed = {tool["name"] for tool in answer.json()["result"]["tools"]}
+        assert listed == names_of(bench, path)
 
 
 @pytest.mark.requirement("oauth.scope")
@@ -208,18 +219,13 @@ async def test_a_bad_statement_on_an_open_face_is_told_of_both_ways_in(doors: Do
 
 @pytest.mark.requirement("oauth.session")
 async def test_a_session_survives_a_refreshed_token_and_is_nobody_elses(doors: Doors) -> None:
-    for name, sub, client in (
-        ("one", "a", "app"),
-        ("two", "a", "app"),
-        ("other", "b", "app"),
-        ("app", "a", "x"),
-    ):
+    for name, sub, client in (("one", "a", "app"), ("two", "a", "app"), ("app", "a", "x"), ("other", "b", "app")):
         doors.token(name, sub=sub, client_id=client)
     session = (await doors.post("/mcp/arena", HELLO, "one")).headers["mcp-session-id"]
     named = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}
-    assert (await doors.post("/mcp/arena", LIST, "two", **named)).status_code == 200
-    for stranger in ("other", "app"):
-        assert (await doors.post("/mcp/arena", LIST, stranger, **named)).status_code == 404
+    for same in ("two", "app"):
+        assert (await doors.post("/mcp/arena", LIST, same, **named)).status_code == 200
+    assert (await doors.post("/mcp/arena", LIST, "other", **named)).status_code == 404
     assert (await doors.post("/mcp", LIST, **named)).status_code == 404
     assert (await doors.post("/mcp/arena", LIST, **named)).status_code == 401, "a session is no token"
 
@@ -306,7 +312,7 @@ class Kept:
 @pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize(("mode", "path"), [("legacy", "/mcp/arena"), ("auto", "/mcp/network/")])
 async def test_the_official_client_finds_its_way_in_from_the_401_alone(
-    doors: Doors, mode: str, path: str
+    bench: Bench, doors: Doors, mode: str, path: str
 ) -> None:
     asked: list[dict[str, list[str]]] = []
     typed = f"{doors.url}{path}"
@@ -326,7 +332,8 @@ async def test_the_official_client_finds_its_way_in_from_the_401_alone(
         async with create_mcp_http_client(auth=provider) as http:
             transport = streamable_http_client(typed, http_client=http)
             async with Client(transport, mode=mode) as client:
-                assert (await client.list_tools()).tools == []
+                listed = {tool.name for tool in (await client.list_tools()).tools}
+                assert listed == names_of(bench, path)
     assert asked[0]["resource"] == [typed]
     assert asked[0]["scope"] == [" ".join(GUARDED[path.strip("/")[4:]])]
     assert isinstance(http, httpx2.AsyncClient)

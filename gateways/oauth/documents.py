@@ -1,0 +1,117 @@
+"""Clients whose id is a URL: their metadata documents, fetched and kept by the documents' own headers.
+
+1. Only public addresses are asked, once, without redirects (gateways.outbound); whoever names a URL learns nothing of
+   why it could not be had but that it could not.
+2. A document is kept as long as its headers say, a day at most. A failure is kept for a moment, and one host is asked
+   thirty times a minute at most: nobody is flooded through us.
+
+Source: OAuth client ID metadata documents (MCP 2025-11-25, Authorization), 3 to 6; RFC 9111 4.2.
+"""
+
+import logging
+import re
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import trio
+
+from broker.clock import Clock
+from broker.wire import canonical
+from gateways.outbound import Answer, NoAnswer, NotPublic, Outbound
+
+log = logging.getLogger(__name__)
+
+KEPT: Final = 512
+"""Documents in memory."""
+LONGEST_S: Final = 86_400.0
+UNSAID_S: Final = 300.0
+"""How long a document is kept that says nothing of it."""
+FAILED_S: Final = 30.0
+"""How long it is known that there was none."""
+A_MINUTE: Final = 30
+"""Documents asked of one host in a minute."""
+HOSTS: Final = 4096
+_MAX_AGE: Final = re.compile(r'max-age="?([0-9]{1,9})')
+
+
+class Documents:
+    """The documents that were asked for lately."""
+
+    def __init__(self, outbound: Outbound, clock: Clock) -> None:
+        self._outbound = outbound
+        self._clock = clock
+        self._kept: OrderedDict[str, tuple[float, dict[str, Any] | None]] = OrderedDict()
+        self._asking: dict[str, trio.Event] = {}
+        self._hosts: OrderedDict[str, deque[float]] = OrderedDict()
+
+    async def find(self, url: str) -> dict[str, Any] | None:
+        """The JSON object at a URL, whatever is in it; None where there is none to be had. Asked once at a time.
+
+        Cancelling gives up; others who wait for the same one ask themselves.
+        """
+        while (under_way := self._asking.get(url)) is not None:
+            await under_way.wait()
+        kept = self._kept.get(url)
+        if kept is not None and kept[0] > self._clock.monotonic():
+            await trio.lowlevel.checkpoint()
+            return kept[1]
+        if not self._may_ask(urlsplit(url).netloc.lower()):
+            await trio.lowlevel.checkpoint()
+            return None
+        done = self._asking[url] = trio.Event()
+        try:
+            document, lives_s = await self._fetch(url)
+        finally:
+            del self._asking[url]
+            done.set()
+        self._kept[url] = (self._clock.monotonic() + lives_s, document)
+        self._kept.move_to_end(url)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return document
+
+    async def _fetch(self, url: str) -> tuple[dict[str, Any] | None, float]:
+        try:
+            answer = await self._outbound.request("GET", url, headers=[("accept", "application/json")])
+        except (NotPublic, NoAnswer) as fault:
+            log.info("a client's document can't be had: %s", fault)
+            return None, FAILED_S
+        document = _read(answer)
+        return document, FAILED_S if document is None else lives_for(answer.headers)
+
+    def _may_ask(self, host: str) -> bool:
+        now = self._clock.monotonic()
+        times = self._hosts.setdefault(host, deque(maxlen=A_MINUTE))
+        self._hosts.move_to_end(host)
+        if len(self._hosts) > HOSTS:
+            self._hosts.popitem(last=False)
+        if len(times) == A_MINUTE and now - times[0] < 60:
+            return False
+        times.append(now)
+        return True
+
+
+def lives_for(headers: Mapping[str, str]) -> float:
+    """Seconds for which an answer may be used again, by its headers; a day at most (pure)."""
+    control = headers.get("cache-control", "").lower()
+    if "no-store" in control or "no-cache" in control:
+        return 0.0
+    found = _MAX_AGE.search(control)
+    if found is None:
+        return UNSAID_S
+    age = headers.get("age", "0").strip()
+    return max(
+        0.0, min(LONGEST_S, float(found[1])) - (float(age) if age.isdigit() and len(age) < 10 else 0.0)
+    )
+
+
+def _read(answer: Answer) -> dict[str, Any] | None:
+    """The object in a good answer."""
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+    if answer.status != 200 or not json or answer.headers.get("content-encoding", "identity") != "identity":
+        return None
+    document = canonical.read(answer.body)
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,212 @@
+"""Requests to addresses that others have named: to public ones alone, once, bounded in time and size.
+
+1. The name is resolved once, every address that it has must be public, and the connection goes to one of these very
+   addresses: what the name resolves to a moment later changes nothing, and what it looks like (decimal, octal, an
+   IPv6 address around an IPv4 one) was never looked at.
+2. Redirects are not followed, proxies of the environment not asked, cookies not kept, and one answer is read: at most
+   so many bytes, within so many seconds all told.
+3. What went wrong is said in words that hold nothing of what was asked or answered.
+
+Source: RFC 6890 and IANA's registries of special-purpose addresses; RFC 6052 (NAT64), 3056 (6to4), 4380 (Teredo).
+"""
+
+import ipaddress
+import ssl
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+import h11
+import msgspec
+import trio
+
+PATIENCE_S: Final = 5.0
+"""Seconds for a whole exchange, from the name's resolution on."""
+MOST: Final = 65_536
+"""Bytes of an answer's body."""
+AT_ONCE: Final = 16
+"""Exchanges under way; others wait, within their own time."""
+TRIED: Final = 3
+"""Addresses of one name to which a connection is tried."""
+NOT_PUBLIC_4: Final = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+            "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
+            "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+        ),
+    )
+)  # fmt: skip
+PUBLIC_6: Final = ipaddress.IPv6Network("2000::/3")
+NOT_PUBLIC_6: Final = tuple(
+    map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
+)
+"""Of the public ones: those that lead elsewhere (Teredo, ORCHID, 6to4) or nowhere (documentation)."""
+
+
+class NotPublic(Exception):
+    """The URL may not be asked: it leads to what is not public, or is no plain https:// URL."""
+
+
+class NoAnswer(Exception):
+    """There is no answer that can be used; the message holds nothing of it."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came back: the status, the headers by lower-case name (of a repeated one, all values joined by commas)."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Outbound:
+    """A way out. `loopback`: this machine's own loopback may be asked too, without TLS and on any port (tests)."""
+
+    def __init__(self, *, loopback: bool = False, tls: ssl.SSLContext | None = None) -> None:
+        self._loopback = loopback
+        self._tls = tls
+        self._places = trio.CapacityLimiter(AT_ONCE)
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes = b"",
+        most: int = MOST,
+        patience_s: float = PATIENCE_S,
+    ) -> Answer:
+        """One exchange. Raises NotPublic, NoAnswer. Cancelling closes the connection; the other side may have acted."""
+        parts, port = self._target(url)
+        try:
+            with trio.fail_after(patience_s):
+                async with self._places:
+                    stream = await self._connect(parts, port)
+                    try:
+                        return await _exchange(stream, method, parts, headers, body, most)
+                    finally:
+                        await trio.aclose_forcefully(stream)
+        except trio.TooSlowError:
+            raise NoAnswer(f"it took longer than {patience_s:g} s") from None
+        except (OSError, trio.BrokenResourceError, h11.ProtocolError) as fault:
+            raise NoAnswer(type(fault).__name__) from None
+
+    def _target(self, url: str) -> tuple[SplitResult, int]:
+        """The URL's parts and port. Raises NotPublic."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise NotPublic("it is no URL") from None
+        if (
+            not url.isascii()
+            or not url.isprintable()
+            or " " in url
+            or not parts.hostname
+            or "@" in parts.netloc
+        ):
+            raise NotPublic("it is no plain URL")
+        if self._loopback and _is_loopback(parts.hostname) and parts.scheme in ("http", "https"):
+            return parts, port or (443 if parts.scheme == "https" else 80)
+        if parts.scheme != "https" or port not in (None, 443):
+            raise NotPublic("it is not https:// on its own port")
+        return parts, 443
+
+    async def _connect(self, parts: SplitResult, port: int) -> trio.abc.Stream:
+        """A connection to an address that was looked at. Raises NotPublic, OSError, BrokenResourceError."""
+        host = parts.hostname or ""
+        try:
+            found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+        except UnicodeError:  # a label that no name has
+            raise NotPublic("it is no name of a host") from None
+        if not found or not all(self._may_ask(str(each[4][0])) for each in found):
+            raise NotPublic("it has an address that is not public")
+        fault: OSError | None = None
+        for family, kind, protocol, _, address in found[:TRIED]:
+            link = trio.socket.socket(family, kind, protocol)
+            try:
+                await link.connect(address)
+            except OSError as error:
+                link.close()
+                fault = error
+                continue
+            except BaseException:
+                link.close()
+                raise
+            stream = trio.SocketStream(link)
+            return stream if parts.scheme == "http" else self._secured(stream, host)
+        assert fault is not None  # there was an address
+        raise fault
+
+    def _secured(self, stream: trio.SocketStream, host: str) -> trio.SSLStream[trio.SocketStream]:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()  # loading the certificates takes a while
+        return trio.SSLStream(stream, self._tls, server_hostname=host, https_compatible=True)
+
+    def _may_ask(self, address: str) -> bool:
+        return is_public(address) or (self._loopback and _is_loopback(address))
+
+
+def is_public(address: str) -> bool:
+    """Whether an address (as the resolver gives it) is one that anybody on the internet may be asked at."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv4Address):
+        return not any(ip in each for each in NOT_PUBLIC_4)
+    return ip in PUBLIC_6 and not any(ip in each for each in NOT_PUBLIC_6)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+async def _exchange(
+    stream: trio.abc.Stream,
+    method: str,
+    parts: SplitResult,
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+    most: int,
+) -> Answer:
+    """Send one request and read its answer. Raises NoAnswer, and what the stream and h11 raise."""
+    connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=most)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    sent = [("host", parts.netloc), ("connection", "close"), ("user-agent", "turret"), *headers]
+    if body or method != "GET":
+        sent.append(("content-length", str(len(body))))
+    request = h11.Request(method=method, target=target, headers=sent)
+    data = connection.send(request) or b""
+    data += connection.send(h11.Data(body)) or b"" if body else b""
+    await stream.send_all(data + (connection.send(h11.EndOfMessage()) or b""))
+    head: Any = None
+    got = bytearray()
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(bytes(await stream.receive_some(16_384)))
+        elif isinstance(event, h11.Response):
+            head = event
+        elif isinstance(event, h11.Data):
+            got += event.data
+            if len(got) > most:
+                raise NoAnswer(f"its answer has more than {most} bytes")
+        elif isinstance(event, h11.EndOfMessage):
+            return Answer(head.status_code, _by_name(head.headers), bytes(got))
+        elif isinstance(event, h11.ConnectionClosed):
+            raise NoAnswer("it closed the connection")
+
+
+def _by_name(headers: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key, text = name.decode("latin-1"), value.decode("latin-1")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found

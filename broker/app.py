@@ -29,6 +29,7 @@ from broker.actors.house import House
 from broker.actors.janitor import Janitor
 from broker.actors.owner import OwnerActor
 from broker.actors.owner import read_facts as read_owner_facts
+from broker.actors.pair import PairActor
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence, Watch
 from broker.actors.receipts import Receipts
@@ -45,11 +46,14 @@ from broker.core.desk import DeskRow
 from broker.core.machine import Now
 from broker.store.port import Store, Unavailable
 from broker.tools import (
+    agreements,
     channels,
     directory,
+    messages,
     operator_channels,
     owned,
     owners,
+    permissions,
     signin,
     streams,
     tokens,
@@ -88,7 +92,21 @@ __all__ = [
 VERSION = "0.1.0"
 P = ParamSpec("P")
 R = TypeVar("R")
-AREAS = (channels, directory, operator_channels, owned, owners, signin, streams, tokens, transcripts, wire)
+AREAS = (
+    agreements,
+    channels,
+    directory,
+    messages,
+    operator_channels,
+    owned,
+    owners,
+    permissions,
+    signin,
+    streams,
+    tokens,
+    transcripts,
+    wire,
+)
 """The areas whose tools exist; importing them registers the tools."""
 
 
@@ -458,6 +476,8 @@ def _add_network(services: Services, timers: Timers) -> None:
     standing.learn("gr_", partial(read_grant_facts, services.store))
     services.house.add("clients", lambda key: ClientsActor(key, **parts))
     services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
+    network, receipts = services.settings.network, services.receipts
+    services.house.add("pair", lambda key: PairActor(key, settings=network, receipts=receipts, **parts))
     windows, started = Windows(), Now(services.clock.now_ms(), services.clock.monotonic())
     channel: dict[str, Any] = {"following": services.following, "receipts": services.receipts, **parts}
     services.house.add("channel", lambda key: ChannelActor(key, started=started, windows=windows, **channel))

@@ -24,7 +24,14 @@ from broker.wire.refusals import Refusal
 log = logging.getLogger("turret.timers")
 FAR = 2**62
 PAGE = 64
-KINDS = {"conv": "conversation", "desk": "desk", "grant": "grant", "agent": "agent", "channel": "channel"}
+KINDS = {
+    "conv": "conversation",
+    "desk": "desk",
+    "grant": "grant",
+    "agent": "agent",
+    "channel": "channel",
+    "pair": "pair",
+}
 STEP_MS = 1000
 """Steps of the wall clock below this are left alone: they move an END by no more."""
 LOOKED_AT = 10_000

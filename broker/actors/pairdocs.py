@@ -1,0 +1,89 @@
+"""What stands beside a pair's row (requests, agreements, messages), whom its commits tell, and who is there at all.
+
+Written by the pair's actor alone, so each is put twice at most, and its version is known.
+"""
+
+from typing import Final
+
+import msgspec
+
+from broker.actors.agent import read_agent
+from broker.actors.calls import agent_stream
+from broker.actors.record import Told
+from broker.core.agent import AgentRow
+from broker.core.agreement import Agreement, PairRow, Request, Scope, find_agreement, pair_key
+from broker.core.message import MessageRow
+from broker.core.pairviews import show_agreement, show_request
+from broker.store.port import Put, Store
+from broker.store.stored import stored
+
+FRESH: Final = 0
+"""The version of a document that is not there yet."""
+WAITING: Final = 1
+"""The version of a request that waits, of an agreement that holds, of a slot that is taken."""
+
+
+async def present(store: Store, agent_id: str, now: int) -> AgentRow | None:
+    """An agent that others may deal with; None for one that is suspended, gone, or never was."""
+    row = await read_agent(store, agent_id, now)
+    return row if row is not None and row.suspended is None else None
+
+
+async def permission(store: Store, actor: str, towards: str, scope: Scope, now: int) -> Agreement | None:
+    """The agreement by which `actor` may do what `scope` says towards another agent now; None: it may not.
+
+    For what is decided elsewhere (a channel, a task): it is true at the moment of the read.
+    """
+    document = await store.get("pair", pair_key(actor, towards))
+    if document is None or await present(store, towards, now) is None:
+        return None
+    return find_agreement(stored(PairRow, document.doc, "pair", document.id), actor, scope, now)
+
+
+def lane_name(sender: str, recipient: str) -> str:
+    """The messages from one to another."""
+    return f"{sender}>{recipient}"
+
+
+def put_request(request: Request, version: int) -> Put:
+    index: list[tuple[str, str | int]] = [
+        ("in", request.target),
+        ("out", request.asker),
+        (f"in.{request.status}", request.target),
+        (f"out.{request.status}", request.asker),
+    ]
+    if request.status == "pending" and request.owner_id is not None:
+        index.append(("owner-waits", request.owner_id))
+    return Put("contact", request.request_id, version, msgspec.json.encode(request), tuple(index))
+
+
+def put_agreement(agreement: Agreement, version: int) -> Put:
+    index = [("of", agreement.one), ("of", agreement.other)]
+    if agreement.status == "active":
+        index += [("active", agreement.one), ("active", agreement.other)]
+    return Put("agreement", agreement.agreement_id, version, msgspec.json.encode(agreement), tuple(index))
+
+
+def put_ended(agreement: Agreement) -> list[Put]:
+    """An agreement that has ended, and the slots that it leaves."""
+    return [
+        put_agreement(agreement, WAITING),
+        *(Put("slot", each, WAITING, None) for each in agreement.slots),
+    ]
+
+
+def put_message(message: MessageRow, version: int) -> Put:
+    lane = lane_name(message.sender, message.recipient)
+    index = [("inbox", message.recipient), ("sent", message.sender), ("kept", lane)]
+    index.append(("unread", message.recipient) if message.read_at is None else ("kept-read", lane))
+    return Put("dm", message.message_id, version, msgspec.json.encode(message), tuple(index))
+
+
+def tell_request(what: str, request: Request, viewer: str) -> Told:
+    told = {"what": what, "request": show_request(request, viewer)}
+    return Told(agent_stream(viewer), "contact", told)
+
+
+def tell_agreement(what: str, agreement: Agreement, viewer: str, now: int) -> Told:
+    told = {"what": what, "agreement": show_agreement(agreement, viewer, now)}
+    return Told(agent_stream(viewer), "agreement", told)

@@ -1,0 +1,188 @@
+"""The messages of a pair: sent, kept, read (network.md, Messages, Loop guard).
+
+1. What an agreement allows is looked at when the letter is taken, in the actor that revokes it too.
+2. An inbox keeps so many of each sender: who writes much pushes out its own.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from broker.actors.calls import agent_stream
+from broker.actors.once import Once
+from broker.actors.pairdocs import FRESH, lane_name, present, put_message
+from broker.actors.receipts import Receipts, Stopped
+from broker.actors.record import RecordActor, Told
+from broker.config import Network
+from broker.core import agreement as core
+from broker.core.agent import AgentRow
+from broker.core.agreement import PairRow, pair_key
+from broker.core.loops import Receipt, Trace
+from broker.core.machine import Now
+from broker.core.message import MessageRow, shown
+from broker.store.port import Put
+from broker.store.stored import stored
+from broker.wire.refusals import Refusal, refuse
+
+NOT_AGREED: Final = refuse(
+    "agreement_required",
+    "you have no agreement with this agent that allows messages; ask for one with request_contact",
+    scope="message",
+)
+NO_MESSAGE: Final = refuse(
+    "not_found", "in_reply_to names no message of yours and this agent's", path="in_reply_to"
+)
+
+
+class Send(msgspec.Struct, frozen=True):
+    """A message. Answer: {message_id, sent_at, hops}."""
+
+    message_id: str
+    sender: str
+    recipient: str
+    body: str
+    in_reply_to: str | None = None
+    once: Once | None = None
+
+
+class MarkRead(msgspec.Struct, frozen=True):
+    """Messages to `by` are read. Answer: those of the ids that are messages of the pair's to `by`."""
+
+    by: str
+    message_ids: tuple[str, ...]
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A message that was accepted: durable, and in the other one's inbox. `sent_at`: Unix milliseconds."""
+
+    message_id: str
+    to_agent_id: str
+    sent_at: int
+    hops: int
+
+
+class MailActor(RecordActor[PairRow]):
+    """The part of a pair's actor that messages need; see broker.actors.pair."""
+
+    kind = "pair"
+    type = PairRow
+
+    def __init__(self, key: str, *, settings: Network, receipts: Receipts, **parts: Any) -> None:
+        super().__init__(key, **parts)
+        self._settings = settings
+        self._receipts = receipts
+
+    async def send(self, command: Send) -> Any:
+        now = Now(self.clock.now_ms(), self.clock.monotonic())
+        sender, recipient = command.sender, command.recipient
+        if core.find_agreement(self.row, sender, "message", now.wall_ms) is None:
+            return NOT_AGREED
+        author = await self.find_present(sender)
+        if author is None or await self.find_present(recipient) is None:
+            return NOT_AGREED
+        replied: Receipt | None = None
+        if command.in_reply_to is not None:
+            original = await self._shared(command.in_reply_to)
+            if original is None:
+                return NO_MESSAGE
+            if original.sender == recipient:
+                replied = Receipt(original.sender, now.mono, original.trace)
+        trace = self._receipts.judge(
+            command.message_id,
+            sender=sender,
+            to=recipient,
+            place=self.key,
+            now=now,
+            replied=replied,
+            agents=(sender, recipient),
+        )
+        if isinstance(trace, Stopped):
+            return await self._stopped(command, trace)
+        answer = await self._deliver(command, author.name, trace, now.wall_ms)
+        if not isinstance(answer, Refusal):
+            self._receipts.heard(recipient, sender, trace, now)
+        return answer
+
+    async def _deliver(self, command: Send, name: str, trace: Trace, now: int) -> Any:
+        message = MessageRow(
+            command.message_id,
+            command.sender,
+            command.recipient,
+            command.body,
+            now,
+            trace,
+            name,
+            command.in_reply_to,
+        )
+        dropped = await self._overfull(command)
+        unread = sum(each.read_at is None for each, _ in dropped)
+        row = core.sent(self.pair(), command.recipient, dropped=len(dropped), dropped_unread=unread)
+        return await self.write(
+            row,
+            Sent(message.message_id, message.recipient, now, trace.hops),
+            once=command.once,
+            puts=[
+                put_message(message, FRESH),
+                *(Put("dm", each.message_id, version, None) for each, version in dropped),
+            ],
+            events=[Told(agent_stream(command.recipient), "message", shown(message))],
+        )
+
+    async def _stopped(self, command: Send, stopped: Stopped) -> Any:
+        """The loop guard refuses a message; both are told, once."""
+        events: list[Told] = []
+        if stopped.tell:
+            for agent, other in (
+                (command.sender, command.recipient),
+                (command.recipient, command.sender),
+            ):
+                notice = {
+                    "what": "loop",
+                    "at": self.clock.now_ms(),
+                    "counterpart": other,
+                    "by": command.sender,
+                }
+                events.append(Told(agent_stream(agent), "notice", {**notice, **stopped.refusal.detail}))
+        return await self.write(self.row, stopped.refusal, events=events)
+
+    async def _overfull(self, command: Send) -> list[tuple[MessageRow, int]]:
+        """What makes room: the oldest that were read, else the oldest; two at most, so that a lowered setting is
+        followed in time."""
+        lane = self.pair().lanes.get(command.recipient, core.Lane())
+        count = min(2, lane.kept + 1 - self._settings.messages_kept)
+        if count <= 0:
+            return []
+        name = lane_name(command.sender, command.recipient)
+        found = await self.store.find("dm", "kept-read", name, limit=count)
+        if not found:
+            found = await self.store.find("dm", "kept", name, limit=count)
+        return [(stored(MessageRow, each.doc, "dm", each.id), each.version) for each in found]
+
+    async def mark(self, command: MarkRead) -> Any:
+        now, found, puts = self.clock.now_ms(), [], []
+        for message_id in command.message_ids:
+            document = await self.store.get("dm", message_id)
+            message = stored(MessageRow, document.doc, "dm", message_id) if document is not None else None
+            if document is None or message is None or message.recipient != command.by:
+                continue
+            found.append(message_id)
+            if message.read_at is None:
+                read = msgspec.structs.replace(message, read_at=now)
+                puts.append(put_message(read, document.version))
+        row = core.read(self.pair(), command.by, len(puts)) if puts else self.row
+        return await self.write(row, found, puts=puts)
+
+    async def _shared(self, message_id: str) -> MessageRow | None:
+        """A message between the two."""
+        document = await self.store.get("dm", message_id)
+        if document is None:
+            return None
+        message = stored(MessageRow, document.doc, "dm", message_id)
+        return message if pair_key(message.sender, message.recipient) == self.key else None
+
+    async def find_present(self, agent_id: str) -> AgentRow | None:
+        return await present(self.store, agent_id, self.clock.now_ms())
+
+    def pair(self) -> PairRow:
+        one, _, other = self.key.partition(":")
+        return self.row or PairRow((one, other))

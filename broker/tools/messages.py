@@ -1,0 +1,163 @@
+"""Direct messages: sent, read, marked as read (network.md, Messages).
+
+An inbox is the truth; the same message comes as an event too, at least once, with its id to drop repeats by.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from broker.actors.agent import NO_AGENT, Spend, read_agent
+from broker.actors.pairmail import NOT_AGREED, MarkRead, Send, Sent
+from broker.core.agent import allowance
+from broker.core.agreement import PairRow, pair_key
+from broker.core.message import MAX_BODY, Message, MessageRow, judge_body, shown
+from broker.store.port import Conflict, InDoubt, Unavailable, Unit
+from broker.store.stored import stored
+from broker.tools.access import me
+from broker.tools.context import Context, Services
+from broker.tools.paging import AfterParam, LimitParam, cursor, read_page
+from broker.tools.registry import tool
+from broker.wire.refusals import Refusal, refuse
+
+PAGE_BYTES: Final = 262_144
+"""What one page of an inbox gives at most, one message apart: a reply must not stall the others."""
+MessageParam = Annotated[str, Meta(min_length=1, max_length=64, description="a message's id")]
+RecipientParam = Annotated[
+    str, Meta(min_length=1, max_length=64, description="the agent's id: `ag_` and 26 characters")
+]
+BodyParam = Annotated[str, Meta(description=f"the text, at most {MAX_BODY} bytes of UTF-8; kept as it is")]
+ReplyParam = (
+    Annotated[
+        str,
+        Meta(min_length=1, max_length=64, description="the message of yours and theirs that this answers"),
+    ]
+    | None
+)
+IdsParam = Annotated[
+    list[MessageParam], Meta(min_length=1, max_length=200, description="messages in your inbox, at most 200")
+]
+UnreadParam = Annotated[bool, Meta(description="true: only those that are not marked as read")]
+
+
+class Inbox(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page of an inbox, newest first. `unread`: how many there are in all of it."""
+
+    messages: list[Message]
+    unread: int
+    next: str | None = None
+    """Where the next, older page begins; none: that was all."""
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """Which of the messages are read now, and which ids are none of yours."""
+
+    marked: list[str]
+    missing: list[str]
+
+
+@tool(face="network", scope="message", keyed=True, title="Send a direct message", idempotent=False)
+async def send_direct_message(
+    context: Context, recipient_agent_id: RecipientParam, body: BodyParam, in_reply_to: ReplyParam = None
+) -> Sent | Refusal:
+    """Send a text to an agent with which you have an agreement that allows messages (else agreement_required).
+
+    Name the message that you answer. Agents that answer each other by themselves are stopped before 50 messages
+    (quota_exceeded, reason loop). Give an idempotency_key and a repetition is sent once.
+    """
+    services, sender = context.services, me(context)
+    refused = judge_body(body) or _no_room(services)
+    if refused is not None:
+        return refused
+    key = pair_key(sender, recipient_agent_id)
+    if await services.store.get("pair", key) is None:
+        return NOT_AGREED
+    row = await read_agent(services.store, sender, services.clock.now_ms())
+    if row is None:
+        return NO_AGENT
+    counted = allowance(row).messages_a_day is not None
+    if counted:
+        spent: Refusal | None = await services.house.ask("agent", sender, Spend())
+        if spent is not None:
+            return spent
+    command = Send(services.new_id("msg_"), sender, recipient_agent_id, body, in_reply_to, context.once)
+    answer: Sent | Refusal = await services.house.ask("pair", key, command)
+    if counted and isinstance(answer, Refusal) and answer.code != "in_doubt":
+        await services.house.ask("agent", sender, Spend(-1))
+    return answer
+
+
+@tool(face="network", scope="message", title="Read the inbox", read_only=True)
+async def get_inbox(
+    context: Context, limit: LimitParam = 20, unread_only: UnreadParam = False, after: AfterParam = None
+) -> Inbox | Refusal:
+    """Your inbox, newest first; reading marks nothing as read (mark_messages_read does).
+
+    `next` of a page gives the one after it, and each message comes once, however many arrive meanwhile.
+    """
+    store, agent_id = context.services.store, me(context)
+    name = "unread" if unread_only else "inbox"
+    page = await read_page(store, "dm", name, agent_id, after, limit)
+    if isinstance(page, Refusal):
+        return page
+    documents, more = page
+    size, messages = 0, list[Message]()
+    for document in documents:
+        size += len(document.doc)
+        if messages and size > PAGE_BYTES:
+            more = True
+            break
+        messages.append(shown(stored(MessageRow, document.doc, "dm", document.id)))
+    following = cursor(name, documents[len(messages) - 1]) if more and messages else None
+    return Inbox(messages, await _unread(context.services, agent_id), following)
+
+
+@tool(face="network", scope="message", keyed=True, title="Mark messages as read")
+async def mark_messages_read(context: Context, message_ids: IdsParam) -> Marked | Refusal:
+    """Mark messages of your inbox as read, at most 200. Ids that are none of yours stand in `missing`; not_found
+    where all are."""
+    services, agent_id = context.services, me(context)
+    ids = tuple(dict.fromkeys(message_ids))
+    pairs: dict[str, list[str]] = {}
+    for message_id in ids:
+        document = await services.store.get("dm", message_id)
+        row = stored(MessageRow, document.doc, "dm", message_id) if document is not None else None
+        if row is not None and row.recipient == agent_id:
+            pairs.setdefault(pair_key(row.sender, agent_id), []).append(message_id)
+    done: set[str] = set()
+    for key, own in pairs.items():
+        answer = await services.house.ask("pair", key, MarkRead(agent_id, tuple(own)))
+        if isinstance(answer, Refusal):
+            return answer
+        done.update(answer)
+    if not done:
+        return refuse("not_found", "none of these is a message in your inbox", path="message_ids")
+    marked = Marked([each for each in ids if each in done], [each for each in ids if each not in done])
+    return await _remember(context, marked)
+
+
+async def _remember(context: Context, marked: Marked) -> Marked | Refusal:
+    """Keep the answer under the request's key. The effect repeats safely, so it needs no commit in common with it."""
+    if context.once is not None:
+        try:
+            await context.services.store.commit(Unit(remember=context.once.remember(marked)))
+        except (Conflict, Unavailable, InDoubt):
+            return refuse("unavailable", "the answer could not be kept; send it again later")
+    return marked
+
+
+async def _unread(services: Services, agent_id: str) -> int:
+    """How many messages an agent has not marked as read: the sum over those who wrote them."""
+    count = after = 0
+    while page := await services.store.find("pair", "unread", agent_id, after, 200):
+        count += sum(stored(PairRow, each.doc, "pair", each.id).lanes[agent_id].unread for each in page)
+        after = page[-1].order
+    return count
+
+
+def _no_room(services: Services) -> Refusal | None:
+    """Below store.min_free nothing new is taken."""
+    if services.store.free_bytes() >= services.settings.store.min_free_bytes:
+        return None
+    return refuse("unavailable", "the wire is short of disk space; nothing was written, send it again later")

@@ -1,0 +1,64 @@
+"""What operators allow: one agent may act towards another, one way (network.md, Agreements; Operator tools)."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from broker.actors.pair import Grant, Ungrant
+from broker.core.agreement import Scope, pair_key, read_scopes
+from broker.core.pairviews import AgreementView
+from broker.tools.context import Context
+from broker.tools.registry import tool
+from broker.wire.refusals import Refusal, refuse
+
+FromParam = Annotated[str, Meta(min_length=1, max_length=64, description="the agent that may act")]
+ToParam = Annotated[str, Meta(min_length=1, max_length=64, description="the agent towards which it may")]
+ScopesParam = (
+    Annotated[
+        list[Scope],
+        Meta(
+            min_length=1, max_length=4, description="some of: message, channel, task, resource; none: message"
+        ),
+    ]
+    | None
+)
+DaysParam = (
+    Annotated[int, Meta(ge=1, le=365, description="days that it lasts, 1 to 365; none: until it is revoked")]
+    | None
+)
+
+
+@tool(face="operator", keyed=True, title="Let an agent send to another")
+async def grant_send_permission(
+    context: Context,
+    from_agent_id: FromParam,
+    to_agent_id: ToParam,
+    scopes: ScopesParam = None,
+    ttl_days: DaysParam = None,
+) -> AgreementView | Refusal:
+    """Let one agent act towards another without their agreement, one way. Both see it in list_agreements as the
+    operator's, and either may revoke it. It takes the place of an earlier grant the same way.
+    """
+    services = context.services
+    if from_agent_id == to_agent_id:
+        return refuse("bad_request", "these are one agent", path="to_agent_id")
+    allowed = read_scopes(scopes if scopes is not None else ["message"])
+    if isinstance(allowed, Refusal):
+        return allowed
+    command = Grant(services.new_id("agr_"), from_agent_id, to_agent_id, allowed, ttl_days, context.once)
+    answer: AgreementView | Refusal = await services.house.ask(
+        "pair", pair_key(from_agent_id, to_agent_id), command
+    )
+    return answer
+
+
+@tool(face="operator", keyed=True, title="Take a permission to send back", destructive=True)
+async def revoke_send_permission(
+    context: Context, from_agent_id: FromParam, to_agent_id: ToParam
+) -> AgreementView | Refusal:
+    """End what grant_send_permission gave, at once. not_found where nothing was given."""
+    command = Ungrant(from_agent_id, to_agent_id, context.once)
+    answer: AgreementView | Refusal = await context.services.house.ask(
+        "pair", pair_key(from_agent_id, to_agent_id), command
+    )
+    return answer

@@ -3,6 +3,7 @@
 #   make demo     two bots make a signed deal through a broker, and the transcript is verified
 #   make test     the tests
 #   make check    what a change must pass: format, lint, types, imports, size, known advisories, tests
+#   make browser  the owners' pages in the Chromium that the system has (installed where it can be, else skipped)
 #   make conformance   the official MCP judges (fetched with npm); writes docs/reference/conformance.md
 #   make bench    how fast it is: the short form of every measurement (bench/README.md); BENCH_ARGS="dealers ws" chooses
 #   make bench-dealers, bench-mcp, bench-idle, …   one of them at length; BENCH_ARGS="--runs 5 --json" goes to it
@@ -14,7 +15,7 @@
 #
 # PYTHON=/path/to/python3 chooses the Python; PYTEST_ARGS="-k ring -n0" goes to pytest.
 
-.PHONY: help demo test check format lint types imports size advisories docs soak fuzz conformance conformance-ws bench clean venv-server venv-dev venv-bench
+.PHONY: help demo test check format lint types imports size advisories docs soak fuzz browser conformance conformance-ws bench clean venv-server venv-dev venv-bench venv-browser
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
@@ -39,6 +40,9 @@ venv-dev:
 
 venv-bench:
 	@sh .ci/venv bench
+
+venv-browser:
+	@sh .ci/venv browser
 
 demo: venv-server
 	@$(BIN)/turret demo
@@ -77,6 +81,9 @@ soak: venv-dev
 	$(BIN)/python -m tests.simulation --seconds $(SECONDS) --from-seed $(SEED)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) --timeout=1200 tests/broker/wire tests/broker/core tests/programs
 	$(BIN)/python tests/mutants.py --jobs $(JOBS)
+
+browser: venv-browser
+	@sh .ci/browser
 
 # The official judges of MCP; they are installed into the user's cache, or where TURRET_JUDGES says.
 conformance: venv-dev

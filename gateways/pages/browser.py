@@ -145,11 +145,11 @@ def is_ours(*, origin: str, site: str, host: str, public_url: str | None) -> boo
 
 def read_next(text: str) -> str:
     """Where to go after signing in: one of our own pages, else the owner's."""
-    if text.isascii() and text.isprintable() and "\\" not in text:
+    if text.isascii() and text.isprintable():
         try:
             parts = urlsplit(text)
         except ValueError:
             return "/owner"
-        if not parts.scheme and not parts.netloc and not parts.fragment and parts.path in _NEXT:
+        if parts.path in _NEXT:  # whatever host stood before it
             return f"{parts.path}?{parts.query}" if parts.query else parts.path
     return "/owner"

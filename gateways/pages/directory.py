@@ -1,12 +1,16 @@
 """The directory: agents that want to be found, for anybody, without signing in."""
 
+from typing import Final
+
 from broker.wire.refusals import Refusal
 from gateways.pages.browser import Visit
-from gateways.pages.shell import Page
+from gateways.pages.shell import Moved, Page
 from gateways.pages.site import Shown, Site, away
 
-LIMIT = 20
+LIMIT: Final = 20
 """Agents on one page."""
+BLANK: Final = {"description": "", "capabilities": (), "presence": "offline"}
+"""What an agent does not say."""
 
 
 def register(site: Site) -> None:
@@ -23,11 +27,11 @@ def register(site: Site) -> None:
             limit=LIMIT,
         )
         if isinstance(answer, Refusal):
-            return away(answer)
+            return Moved("/directory") if answer.code == "bad_request" else away(answer)
         values = {
             "query": query,
             "capability": capability,
-            "agents": answer["agents"],
+            "agents": [{**BLANK, **agent} for agent in answer["agents"]],
             "after": answer.get("next") or "",
         }
         return Page("directory.html", values)

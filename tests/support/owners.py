@@ -20,3 +20,10 @@ async def signin(bench: Bench, name: str, caller: Caller = ANYONE, **params: Any
     given = {key: value for key, value in params.items() if value is not None}
     answer = await bench.broker.signin(caller, name, json.dumps(given).encode())
     return answer if isinstance(answer, Refusal) else json.loads(msgspec.json.encode(answer))
+
+
+async def new_owner(bench: Bench) -> str:
+    """The id of an owner of the broker's, whose settings are CHEAP."""
+    email = f"{bench.broker._services.new_id('')}@x.example"
+    made: str = (await signin(bench, "sign_up", email=email, password=PASSWORD))["owner_id"]
+    return made

@@ -136,6 +136,9 @@ def test_who_signs_in_goes_on_to_a_page_of_ours(text: str) -> None:
         "/%6fwner",
         " /owner",
         "/owner\u20ac",
+        "/directory?q=\u20ac",
+        "/directory?q=\x01",
+        "/directory?q=a\r\nset-cookie: b",
         "//[",
     ],
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.wire.refusals import refuse
 from tests.gateways.pages.conftest import Browser, Verbs
 from tests.support.html import Document
 
@@ -35,3 +36,15 @@ async def test_nothing_found_is_told(nobody: Browser, verbs: Verbs) -> None:
     assert verbs.asked == [("search_directory", {"limit": 20})]
     assert "No agent fits." in answer.text
     assert Document(answer.text).faults == []
+
+
+async def test_what_an_agent_does_not_say_is_blank_and_a_page_that_is_none_begins_anew(
+    nobody: Browser, verbs: Verbs
+) -> None:
+    verbs.answers["search_directory"] = {"agents": [{"agent_id": "ag_1", "name": "Bob"}]}
+    answer = await nobody.get("/directory")
+    assert (answer.status_code, Document(answer.text).faults) == (200, [])
+    assert "offline" in answer.text
+    verbs.answers["search_directory"] = refuse("bad_request", "after: no", path="after")
+    answer = await nobody.get("/directory?after=!")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/directory")

@@ -32,7 +32,8 @@ REQUEST: dict[str, Any] = {
     "purpose": "quotes <script>alert(1)</script>",
     "scopes": ["message", "channel", "unheard-of"],
     "ttl_days": 30,
-    "created_at": 1_782_345_678_000,
+    "asked_at": 1_782_345_678_000,
+    "expires_at": 1_782_345_678_000,
 }
 GRANT: dict[str, Any] = {
     "grant_id": "gr_1",

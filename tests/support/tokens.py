@@ -1,7 +1,7 @@
 """Tokens in tests of doors: a judge that knows what it was told, and the gate before it."""
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import trio
@@ -19,7 +19,9 @@ SCOPES: Final = frozenset({"profile", "contacts", "message", "channel", "task", 
 class FakeBearers:
     """Knows tokens by `give`; all others are bad. `asked`: each token that came, with the audiences."""
 
-    def __init__(self) -> None:
+    def __init__(self, broker: Any = None) -> None:
+        """`broker`: who says whether a token's subject may speak now, as for the real judge; None: all may."""
+        self._broker = broker
         self.known: dict[str, tuple[str, dict[str, Any]]] = {}
         self.asked: list[tuple[str, frozenset[str]]] = []
 
@@ -42,6 +44,8 @@ class FakeBearers:
         if aud not in audiences:
             return refuse("unauthenticated", "the token is not valid here, or not any more")
         found = msgspec.structs.replace(caller, **said)
+        if self._broker is not None and (refused := await self._broker.judge(found)) is not None:
+            return cast(Refusal, refused)
         if scopes and found.scopes.isdisjoint(scopes):
             return refuse("insufficient_scope", f"this needs a token with one of: {', '.join(scopes)}")
         return found

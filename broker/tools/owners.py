@@ -24,7 +24,15 @@ from broker.actors.owner import (
     read_owner,
     signed_out,
 )
-from broker.core.owner import TOUCH_MS, OwnerRow, find_session, judge_password, read_email, read_password
+from broker.core.owner import (
+    MAX_EMAIL,
+    TOUCH_MS,
+    OwnerRow,
+    find_session,
+    judge_password,
+    read_email,
+    read_password,
+)
 from broker.tools.context import Context
 from broker.tools.registry import tool
 from broker.wire.ids import OWNER
@@ -86,7 +94,7 @@ async def sign_in(context: Context, email: Text, password: Text) -> SignedIn | R
     """A browser more for an owner. unauthenticated (the same for any mistake), rate_limited or overloaded."""
     services, address = context.services, context.caller.address
     read = read_email(email)
-    tried = email.strip() if isinstance(read, Refusal) else read
+    tried = email.strip()[:MAX_EMAIL] if isinstance(read, Refusal) else read
     stopped = services.attempts.begin(tried, address)
     if stopped is not None:
         return stopped

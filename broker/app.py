@@ -252,13 +252,20 @@ class Broker:
 
     @_refusing
     async def follow_channel(
-        self, caller: Caller, channel_id: str, *, after: str | None = None, after_seq: int | None = None
+        self,
+        caller: Caller,
+        channel_id: str,
+        *,
+        after: str | None = None,
+        after_seq: int | None = None,
+        reads: bool = True,
     ) -> Reader | Refusal:
         """The messages of a channel that the caller's agent is a member of: after a cursor, after a seq, or from now.
 
         Enter the reader as a context manager. It ends at once where the caller's right to speak ends or it is removed.
+        `reads`: what it is handed counts as read by the agent.
         """
-        return await follow_channel(Context(caller, self._services), channel_id, after, after_seq)
+        return await follow_channel(Context(caller, self._services), channel_id, after, after_seq, reads)
 
     def _reads_as(self, caller: Caller, row: DeskRow | None) -> Pk | Refusal:
         """The key whose stream the caller reads: its own, that of the desk named (`row`) where it may."""

@@ -25,8 +25,9 @@ STREAMS: Final = 16
 class _Running:
     """A stream or a watch that feeds the outbox. After `stop` nothing of it is put any more."""
 
-    def __init__(self, code: str | None = None) -> None:
+    def __init__(self, code: str | None = None, channel: str | None = None) -> None:
         self.code = code
+        self.channel = channel
         self.live = True
         self.scope = trio.CancelScope()
 
@@ -44,7 +45,9 @@ class Feeds:
         self._streams: dict[str, _Running] = {}
         self._watching: _Running | None = None
 
-    def follow(self, id: jsonrpc.Id, reader: Reader, code: str | None = None) -> Refusal | None:
+    def follow(
+        self, id: jsonrpc.Id, reader: Reader, code: str | None = None, channel: str | None = None
+    ) -> Refusal | None:
         """Answer the request with the reader's resume, and feed from it. A Refusal closes the reader."""
         cursor = read_cursor(reader.resume.head)
         stream = cursor.tag if cursor is not None else ""
@@ -53,17 +56,17 @@ class Feeds:
             return refuse("bad_request", f"one connection follows at most {STREAMS} streams")
         if (old := self._streams.get(stream)) is not None:
             old.stop()
-        running = self._streams[stream] = _Running(code)
+        running = self._streams[stream] = _Running(code, channel)
         self._outbox.put(jsonrpc.result(id, reader.resume))
         self._nursery.start_soon(self._feed, stream, running, reader)
         return None
 
-    def unfollow(self, code: str | None) -> int:
-        """End the streams that are followed through a code (None: all); how many."""
+    def unfollow(self, code: str | None, channel: str | None = None) -> int:
+        """End the streams that are followed through a code, or that of a channel (neither: all); how many."""
         ending = [
             (stream, running)
             for stream, running in self._streams.items()
-            if code is None or running.code == code
+            if (code, channel) in ((None, None), (running.code, running.channel))
         ]
         for stream, running in ending:
             running.stop()
@@ -124,7 +127,8 @@ class Feeds:
     def _tell_end(self, running: _Running, refusal: Refusal) -> None:
         """Say why a stream ends, where the peer has not ended it itself."""
         if running.live:
-            params = {"code": running.code, "refusal": refusal.body()}
+            named = {"code": running.code} if running.channel is None else {"channel": running.channel}
+            params = {**named, "refusal": refusal.body()}
             self._outbox.put(jsonrpc.notification("ended", params))
 
     async def _report(self, running: _Running, watch: Watch) -> None:

@@ -13,17 +13,17 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import trio
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from broker.app import Again, Broker, Caller
 from broker.clock import Clock, SystemClock
 from broker.store.port import Unavailable
 from broker.wire import canonical
-from broker.wire.ids import CodeParam
+from broker.wire.ids import MAX_SAFE, ChannelParam, CodeParam
 from broker.wire.refusals import Refusal, refuse
 from gateways import jsonrpc, render
 from gateways.caller import Bearing
@@ -55,13 +55,17 @@ class _Authenticate(msgspec.Struct, forbid_unknown_fields=True):
 
 class _Follow(msgspec.Struct, forbid_unknown_fields=True):
     code: CodeParam | None = None
+    channel: ChannelParam | None = None
     after: str | None = None
+    after_seq: Annotated[int, Meta(ge=0, le=MAX_SAFE)] | None = None
+    """Of a channel: the last message that the peer has."""
     statement: msgspec.Raw | UnsetType = UNSET
     sig: str | UnsetType = UNSET
 
 
 class _Unfollow(msgspec.Struct, forbid_unknown_fields=True):
     code: CodeParam | None = None
+    channel: ChannelParam | None = None
 
 
 class _Watch(msgspec.Struct, forbid_unknown_fields=True):
@@ -263,6 +267,10 @@ class Session:
         return {"principal": found.principal, **agent, "scopes": sorted(found.scopes), "until": found.until}
 
     async def _follow(self, id: jsonrpc.Id, params: _Follow) -> Refusal | None:
+        if params.channel is not None:
+            return await self._follow_channel(id, params.channel, params)
+        if params.after_seq is not None:
+            return refuse("bad_request", "after_seq is for a channel", path="after_seq")
         caller, proof = self._peer.now(), _proof(params)
         if proof is not None:  # whoever signs says whose stream is meant, whatever token was shown
             bare = Caller(address=caller.address, loopback=caller.loopback)
@@ -278,8 +286,16 @@ class Session:
         reader = await self._broker.follow(caller, code=params.code, after=params.after)
         return reader if isinstance(reader, Refusal) else self._feeds.follow(id, reader, params.code)
 
+    async def _follow_channel(self, id: jsonrpc.Id, channel: str, params: _Follow) -> Refusal | None:
+        if params.code is not None or _proof(params) is not None:
+            return refuse("bad_request", "a channel is followed by a member's token alone", path="channel")
+        reader = await self._broker.follow_channel(
+            self._peer.now(), channel, after=params.after, after_seq=params.after_seq
+        )
+        return reader if isinstance(reader, Refusal) else self._feeds.follow(id, reader, channel=channel)
+
     async def _unfollow(self, _id: jsonrpc.Id, params: _Unfollow) -> dict[str, Any]:
-        return {"ended": self._feeds.unfollow(params.code)}
+        return {"ended": self._feeds.unfollow(params.code, params.channel)}
 
     async def _watch(self, id: jsonrpc.Id, params: _Watch) -> Refusal | None:
         watch = await self._broker.watch(self._peer.caller, params.codes)

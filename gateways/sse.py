@@ -1,25 +1,28 @@
-"""`GET /rings/<code>`: a desk's stream as text/event-stream (wire.md, Plain HTTP and Streams).
+"""`GET /rings/<code>` and `GET /channels/<id>`: a desk's stream, a channel's, as text/event-stream (wire.md, Plain HTTP
+and Streams; network.md, Channels).
 
 1. The status is decided before the first byte: who may not read gets the refusal, not a broken stream.
 2. Every event carries its cursor as `id`, so that Last-Event-ID resumes without a gap.
 3. The stream says why it ends: event `closed` with {reason, refusal?}.
-4. It is read by a key's follow statement, or by the token of the agent whose key the desk has.
+4. A desk's is read by a key's follow statement, or by the token of the agent whose key the desk has; a channel's by a
+   member's token.
 
 Raw ASGI beside Quart: the reader must be closed at every way out, also when the client leaves in between.
 """
 
+import re
 import secrets
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs
 
 import msgspec
 import trio
 
-from broker.app import Broker, Ended, Reader, Slow
+from broker.app import Broker, Caller, Ended, Reader, Slow
 from broker.store.port import Unavailable
 from broker.wire.events import Resume
-from broker.wire.ids import CODE
+from broker.wire.ids import CHANNEL, CODE
 from broker.wire.refusals import CODES, Refusal, refuse
 from gateways import eventstream, render
 from gateways.caller import identify
@@ -27,11 +30,13 @@ from gateways.gate import Gate, refused
 from gateways.listen import App, Network, Receive, Scope, Send
 
 PREFIX: Final = "/rings/"
+CHANNELS: Final = "/channels/"
 RETRY_MS: Final = 2_000
 """How long a client waits before it reconnects in ordinary times."""
 RESTART_MS: Final = (500, 5_500)
 """Between these after a restart, at random, so that not all come back at once."""
 LONGEST_CURSOR: Final = 128
+LONGEST_SEQ: Final = 15
 HEADERS: Final[render.Headers] = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -43,8 +48,45 @@ def rings_app(broker: Broker, *, proxies: Sequence[Network] = (), gate: Gate | N
     """The ASGI callable for /rings/<code>. The stream ends when the client leaves, when the right to read ends,
     when the reader is too slow, and when the broker ends its streams."""
 
-    async def rings(scope: Scope, receive: Receive, send: Send) -> None:
-        reader = await _follow(broker, scope, proxies, gate)
+    async def rings(caller: Caller, code: str, place: _Place) -> Reader | Refusal:
+        if place.seq is not None:
+            return refuse("bad_request", "after_seq is for a channel", path="after_seq")
+        return await broker.follow(caller, code=code, after=place.after)
+
+    said = "streams are /rings/<code>, the code being four capital letters"
+    return _app(broker, _Door(PREFIX, CODE, said, rings), proxies, gate)
+
+
+def channels_app(broker: Broker, *, proxies: Sequence[Network] = (), gate: Gate | None = None) -> App:
+    """The ASGI callable for /channels/<id>, as `rings_app`; `?after_seq=` says the last message that the client has."""
+
+    async def channels(caller: Caller, channel_id: str, place: _Place) -> Reader | Refusal:
+        return await broker.follow_channel(caller, channel_id, after=place.after, after_seq=place.seq)
+
+    return _app(
+        broker, _Door(CHANNELS, CHANNEL, "streams are /channels/<channel_id>", channels), proxies, gate
+    )
+
+
+class _Place(NamedTuple):
+    """After what a stream goes on: a cursor, or a channel's seq."""
+
+    after: str | None = None
+    seq: int | None = None
+
+
+class _Door(NamedTuple):
+    """A kind of stream: what stands before its name, the name's form and what is said of another, how it is read."""
+
+    prefix: str
+    form: re.Pattern[str]
+    said: str
+    follow: Callable[[Caller, str, _Place], Awaitable[Reader | Refusal]]
+
+
+def _app(broker: Broker, door: _Door, proxies: Sequence[Network], gate: Gate | None) -> App:
+    async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+        reader = await _follow(broker, door, scope, proxies, gate)
         if isinstance(reader, Refusal):
             await _refuse(send, reader, scope, gate)
             return
@@ -52,34 +94,38 @@ def rings_app(broker: Broker, *, proxies: Sequence[Network] = (), gate: Gate | N
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await _stream(reader, receive, send, broker.settings.streams.comment_s)
 
-    return rings
+    return stream
 
 
 async def _follow(
-    broker: Broker, scope: Scope, proxies: Sequence[Network], gate: Gate | None
+    broker: Broker, door: _Door, scope: Scope, proxies: Sequence[Network], gate: Gate | None
 ) -> Reader | Refusal:
     if scope["method"] != "GET":
         return refuse("bad_request", "a stream is read by GET", status=405)
-    code = scope["path"].removeprefix(PREFIX).removesuffix("/")
-    if not CODE.fullmatch(code):
-        return refuse("not_found", "streams are /rings/<code>, the code being four capital letters")
+    name = scope["path"].removeprefix(door.prefix).removesuffix("/")
+    if not door.form.fullmatch(name):
+        return refuse("not_found", door.said)
     bearer = gate.admit if gate is not None else None
     caller = await identify(broker, scope, proxies, query=True, bearer=bearer)
     if isinstance(caller, Refusal):
         return caller
-    after = _after(scope)
+    place = _place(scope)
+    return place if isinstance(place, Refusal) else await door.follow(caller, name, place)
+
+
+def _place(scope: Scope) -> _Place | Refusal:
+    """Last-Event-ID stands before what the query says: a reconnecting EventSource keeps its first URL."""
+    query = parse_qs(scope["query_string"].decode("latin-1"))
+    given = [value for name, value in scope["headers"] if name.lower() == b"last-event-id" and value]
+    after = given[0].decode("latin-1") if given else query.get("after", [None])[0]
     if after is not None and len(after) > LONGEST_CURSOR:
         return refuse("bad_request", "this is no cursor", path="after")
-    return await broker.follow(caller, code=code, after=after)
-
-
-def _after(scope: Scope) -> str | None:
-    """Last-Event-ID stands before `?after=`: a reconnecting EventSource keeps its first URL."""
-    for name, value in scope["headers"]:
-        if name.lower() == b"last-event-id" and value:
-            return str(value.decode("latin-1"))
-    given = parse_qs(scope["query_string"].decode("latin-1")).get("after")
-    return given[0] if given else None
+    seq = None if given else query.get("after_seq", [None])[0]
+    if seq is None:
+        return _Place(after)
+    if not (seq.isascii() and seq.isdigit() and len(seq) <= LONGEST_SEQ):
+        return refuse("bad_request", "after_seq is a message's number", path="after_seq")
+    return _Place(after, int(seq))
 
 
 async def _refuse(send: Send, refusal: Refusal, scope: Scope, gate: Gate | None) -> None:
@@ -128,7 +174,7 @@ async def _pump(reader: Reader, send: Send, comment_s: float) -> bytes:
     except Unavailable:
         return closed(render.NO_STORE.code, refusal=render.NO_STORE.body())
     except Exception as fault:
-        return closed("internal", incident=render.incident(fault, "GET /rings"))
+        return closed("internal", incident=render.incident(fault, "a stream over SSE"))
 
 
 def resumed(resume: Resume) -> bytes:

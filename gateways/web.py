@@ -60,6 +60,7 @@ def web_app(
     limit = plain.limit(broker, proxies=proxies, gate=gate)
     framed: App = limit_body(quart, limit, bounds)  # type: ignore[arg-type]  # ASGI
     rings = sse.rings_app(broker, proxies=proxies, gate=gate)
+    channels = sse.channels_app(broker, proxies=proxies, gate=gate)
     mcp = mcp_app or framed
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,6 +71,8 @@ def web_app(
             await ws_app(scope, receive, send)
         elif path.startswith(sse.PREFIX):
             await rings(scope, receive, send)
+        elif path.startswith(sse.CHANNELS):
+            await channels(scope, receive, send)
         else:
             await framed(scope, receive, send)
 

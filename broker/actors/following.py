@@ -16,29 +16,29 @@ class Following:
     """By channel and agent: how each stream that one has open is ended."""
 
     def __init__(self) -> None:
-        self._ends: dict[tuple[str, str], dict[object, End]] = {}
+        self._ends: dict[tuple[str, str], dict[End, bool]] = {}
 
     def __len__(self) -> int:
         return len(self._ends)
 
     def live(self, channel_id: str, agent_id: str) -> bool:
-        """Whether the agent follows the channel."""
-        return (channel_id, agent_id) in self._ends
+        """Whether the agent reads the channel as it follows it."""
+        return any(self._ends.get((channel_id, agent_id), {}).values())
 
     @contextmanager
-    def hold(self, channel_id: str, agent_id: str, end: End) -> Iterator[None]:
-        """The agent follows the channel for as long as the block lasts."""
-        place, mark = (channel_id, agent_id), object()
-        self._ends.setdefault(place, {})[mark] = end
+    def hold(self, channel_id: str, agent_id: str, end: End, *, reads: bool = True) -> Iterator[None]:
+        """The agent follows the channel for as long as the block lasts; without `reads` it is shown nothing of it."""
+        place = (channel_id, agent_id)
+        self._ends.setdefault(place, {})[end] = reads
         try:
             yield
         finally:
             ends = self._ends[place]
-            del ends[mark]
+            del ends[end]
             if not ends:
                 del self._ends[place]
 
     def end(self, channel_id: str, agent_id: str, refusal: Refusal) -> None:
         """The agent may follow the channel no more."""
-        for end in list(self._ends.get((channel_id, agent_id), {}).values()):
+        for end in list(self._ends.get((channel_id, agent_id), {})):
             end(refusal)

@@ -20,7 +20,7 @@ from broker.tools.access import me
 from broker.tools.context import Context, Services
 from broker.tools.registry import tool
 from broker.wire.canonical import canonicalize
-from broker.wire.ids import ULID
+from broker.wire.ids import ULID, ChannelParam
 from broker.wire.refusals import Refusal, refuse
 
 T = TypeVar("T")
@@ -28,9 +28,6 @@ LIST: Final = 50
 PAGE_BYTES: Final = 262_144
 """What one page of messages gives at most, one message apart."""
 
-ChannelParam = Annotated[
-    str, Meta(pattern=rf"^ch_{ULID}$(?!\n)", description="the channel's id, `ch_` and 26 characters")
-]
 AgentParam = Annotated[
     str, Meta(pattern=rf"^ag_{ULID}$(?!\n)", description="an agent's id, `ag_` and 26 characters")
 ]

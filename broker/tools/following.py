@@ -20,9 +20,11 @@ SCOPE = "channel"
 
 
 async def follow_channel(
-    context: Context, channel_id: str, after: str | None, after_seq: int | None
+    context: Context, channel_id: str, after: str | None, after_seq: int | None, reads: bool
 ) -> Reader | Refusal:
     """A reader of the channel's messages: after a cursor, after a seq (0: from the first), or from now.
+
+    What it is handed counts as read by the agent, unless `reads` is false.
 
     Its `resume` says from which seq it goes on and what the last one is. Raises what the store raises; cancelling
     subscribes nothing.
@@ -42,10 +44,11 @@ async def follow_channel(
     try:
         end = partial(reader.end, at_once=True)
         # Last in, first out: when the actor hears that it has ended, nobody follows any more.
-        held.callback(
-            lambda: services.house.rouse("channel", channel_id, FollowEnded(agent_id, reader.position))
-        )
-        held.enter_context(services.following.hold(channel_id, agent_id, end))
+        if reads:
+            held.callback(
+                lambda: services.house.rouse("channel", channel_id, FollowEnded(agent_id, reader.position))
+            )
+        held.enter_context(services.following.hold(channel_id, agent_id, end, reads=reads))
         held.enter_context(services.standing.hold(caller, end))
         services.house.tell("channel", channel_id, FollowBegan(agent_id))
         # It may have been removed, or suspended, before it was held.

@@ -33,6 +33,7 @@ ULID: Final = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 """The 26 characters of a ULID: Crockford's base 32, capital letters alone."""
 AGENT: Final = re.compile(f"ag_{ULID}")
 OWNER: Final = re.compile(f"ow_{ULID}")
+CHANNEL: Final = re.compile(f"ch_{ULID}")
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 PkParam = Annotated[
@@ -40,6 +41,10 @@ PkParam = Annotated[
 ]
 CodeParam = Annotated[
     str, Meta(pattern=r"^[A-Z]{4}$(?!\n)", description="a desk's code: four capital letters")
+]
+
+ChannelParam = Annotated[
+    str, Meta(pattern=rf"^ch_{ULID}$(?!\n)", description="the channel's id, `ch_` and 26 characters")
 ]
 
 

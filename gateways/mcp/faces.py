@@ -34,7 +34,7 @@ def surfaces(broker: Broker, standing: Iterable[str] = ()) -> dict[str, Surface]
 
 
 def surface(broker: Broker, face: str | None) -> Surface:
-    """One face; None is all but the operators'. Templates and prompts belong to the wire, the inbox to the network."""
+    """One face; None is all but the operators'. Prompts belong to the wire, the inbox and channels to the network."""
     tools = broker_tools(broker, face)
     if face not in (None, "wire", "network"):
         return Surface(tools=tools, instructions=INSTRUCTIONS)
@@ -42,7 +42,10 @@ def surface(broker: Broker, face: str | None) -> Surface:
     return Surface(
         tools=tools,
         prompts=prompts.offers() if wire else {},
-        templates=resources.TEMPLATES if wire else [],
+        templates=[
+            *(resources.TEMPLATES if wire else []),
+            *(resources.NETWORK_TEMPLATES if face != "wire" else []),
+        ],
         resources=resources.RESOURCES if face != "wire" else [],
         read=resources.reader(broker),
         complete=completion.completer(broker) if wire else None,

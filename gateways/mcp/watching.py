@@ -3,7 +3,8 @@
 1. A watcher reads its owner's stream by position, as every other reader does; nobody is woken by who wrote.
 2. A wake-up says "read it again" and nothing else: what was written never travels in it.
 3. Rings are for who proved the key that owns the stream or bears its agent's token, an inbox for its agent's token,
-   a conversation for who may read it. Only watching a stream of one's own counts for presence.
+   a channel for a member's, a conversation for who may read it. Only watching a stream of one's own counts for
+   presence.
 """
 
 import re
@@ -14,12 +15,14 @@ from typing import Final
 import msgspec
 
 from broker.app import Broker, Delivery, Ended, Reader, Slow
+from broker.wire.ids import CHANNEL
 from broker.wire.refusals import Refusal, refuse
 from gateways.mcp.resources import INBOX, INBOX_SCOPE
 from gateways.mcp.surface import Ask, Missing, Updates, Watch
 
 _RINGS: Final = re.compile(r"turret://desk/([A-Z]{4})/rings")
 _CONV: Final = re.compile(r"turret://conv/([0-9a-f]{16})")
+_CHANNEL: Final = re.compile(rf"turret://channel/({CHANNEL.pattern})")
 _MISSING: Final = frozenset({"unknown_conv", "unknown_desk", "not_found"})
 
 
@@ -57,7 +60,8 @@ class StreamUpdates:
 
 
 def watcher(broker: Broker) -> Watch:
-    """How resources are watched: turret://desk/<code>/rings, turret://conv/<conv>, turret://inbox."""
+    """How resources are watched: turret://desk/<code>/rings, turret://conv/<conv>, turret://channel/<id>,
+    turret://inbox."""
 
     async def watch(ask: Ask, uri: str) -> Updates | Missing | Refusal:
         if uri == INBOX:
@@ -66,6 +70,8 @@ def watcher(broker: Broker) -> Watch:
             return _or_missing(uri, await _own_stream(broker, ask, found[1], _is_ring))
         if found := _CONV.fullmatch(uri):
             return _or_missing(uri, await _conversation(broker, ask, found[1]))
+        if found := _CHANNEL.fullmatch(uri):
+            return _or_missing(uri, await _channel(broker, ask, found[1]))
         return Missing(uri)
 
     return watch
@@ -102,6 +108,12 @@ async def _conversation(broker: Broker, ask: Ask, conv: str) -> Updates | Refusa
     if ask.caller.pk in (page.parties.caller.pk, page.parties.called.pk):
         return await _own_stream(broker, ask, None, _about(conv))
     return await broker.watch_conv(ask.caller, conv)
+
+
+async def _channel(broker: Broker, ask: Ask, channel_id: str) -> Updates | Refusal:
+    """Each message changes it. A wake-up shows none, so that it is not read by that."""
+    reader = await broker.follow_channel(ask.caller, channel_id, reads=False)
+    return reader if isinstance(reader, Refusal) else StreamUpdates(reader, lambda _: True)
 
 
 def _is_ring(delivery: Delivery) -> bool:

@@ -146,8 +146,8 @@ MUTANTS = (
     (
         "streams.sse-cursor",
         SSE,
-        'if name.lower() == b"last-event-id" and value:',
-        'if name.lower() == b"last-event-id" and not value:',
+        'if name.lower() == b"last-event-id" and value]',
+        'if name.lower() == b"last-event-id" and not value]',
     ),
     ("streams.sse-restart", SSE, "least + secrets.randbelow(most - least)", "least"),
     ("streams.sse-end", SSE, "return closed(ended.refusal.code, refusal", 'return closed("slow", refusal'),

@@ -10,6 +10,8 @@ import trio
 from broker.actors.streams import Reader
 from broker.app import Caller
 from broker.wire.refusals import Refusal
+from gateways.eventstream import Decoder
+from gateways.listen import App
 from tests.support.agents import make_agent
 from tests.support.broker import Bench
 
@@ -80,3 +82,50 @@ async def closing(*readers: Reader) -> AsyncIterator[None]:
     finally:
         for reader in readers:
             reader.close()
+
+
+class SseFollower:
+    """A client of `GET /channels/<id>` without a socket: what the door's ASGI callable sends it, decoded."""
+
+    def __init__(self, app: App, channel_id: str, token: str, query: str = "") -> None:
+        self._app = app
+        self._scope = {
+            "type": "http",
+            "method": "GET",
+            "path": f"/channels/{channel_id}",
+            "query_string": query.encode(),
+            "headers": [(b"authorization", f"Bearer {token}".encode()), (b"host", b"127.0.0.1:8766")],
+            "client": ("203.0.113.7", 1),
+        }
+        self.status = 0
+        self.body = b""
+        self.events: list[tuple[str, Any]] = []
+        """Each event's name and its data; the first is resume."""
+        self.left = trio.Event()
+        self.news = trio.lowlevel.ParkingLot()
+        self._decoder = Decoder()
+
+    async def run(self) -> None:
+        """Follow until it leaves (`left`) or the door ends the stream."""
+        await self._app(self._scope, self._receive, self._send)
+
+    async def _receive(self) -> dict[str, Any]:
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        await trio.lowlevel.checkpoint()
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            return
+        self.body += message["body"]
+        for event in self._decoder.feed(message["body"]):
+            self.events.append((event.event, msgspec.json.decode(event.data)))
+        self.news.unpark_all()
+
+    async def wait(self, count: int) -> list[tuple[str, Any]]:
+        """The events, once there are `count`."""
+        with trio.fail_after(30):
+            while len(self.events) < count:
+                await self.news.park()
+        return self.events

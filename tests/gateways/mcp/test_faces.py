@@ -17,7 +17,10 @@ async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
     assert "send_call" in found["wire"].tools
     assert "get_inbox" in found["network"].tools
     assert [each["uri"] for each in found["network"].resources] == ["turret://inbox"]
-    assert (found["network"].templates, found["wire"].resources) == ([], [])
+    (channel,) = found["network"].templates
+    assert channel["uriTemplate"] == "turret://channel/{channel_id}"
+    assert channel not in found["wire"].templates
+    assert found["wire"].resources == []
 
 
 @pytest.mark.requirement("oauth.guarded-faces")

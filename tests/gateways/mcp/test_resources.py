@@ -94,6 +94,7 @@ async def test_the_templates_are_listed(real: Door) -> None:
         "turret://conv/{conv}",
         "turret://desk/{code}",
         "turret://desk/{code}/rings",
+        "turret://channel/{channel_id}",
     ]
     assert all(each["description"] and each["mimeType"] == "application/json" for each in found)
 

@@ -65,6 +65,7 @@ def register(site: Site) -> None:
         if isinstance(answer, Refusal):
             field = WRONG_FIELD.get(str(answer.detail.get("path")))
             return gone(answer) if field is None else await consent_page(visit, ask, dict([field]))
+        assert answer["redirect"].startswith(("https://", "http://"))  # it becomes a link: never javascript:
         return Page("back.html", {"redirect": answer["redirect"], "allowed": allow})
 
     site.get("/consent", show)

@@ -100,6 +100,14 @@ async def test_allowing_leads_back_by_a_page_of_ours(owner: Browser, asked: Verb
     assert document.one("back").attributes["href"] == BACK
 
 
+async def test_no_link_ever_runs_anything(owner: Browser, asked: Verbs) -> None:
+    asked.answers["decide_authorization"] = {"redirect": "javascript:alert(1)"}
+    await owner.get("/consent?ask=abc")
+    answer = await owner.post("/consent", ask="abc", subject=AGENT_ID, scope=["message"], decision="allow")
+    assert answer.status_code == 500
+    assert "javascript" not in answer.text
+
+
 @pytest.mark.requirement("pages.consent")
 async def test_not_allowing_needs_no_choice_and_gives_nothing(owner: Browser, asked: Verbs) -> None:
     await owner.get("/consent?ask=abc")

@@ -1,6 +1,9 @@
 """The broker as a protected resource: whose token passes where, and what is told."""
 
 TOKENS = "gateways/oauth/tokens.py"
+ISSUER = "gateways/oauth/issuer.py"
+SIGNED = "gateways/oauth/signed.py"
+BEARER = "gateways/oauth/bearer.py"
 METADATA = "gateways/oauth/metadata.py"
 PROTECTED = "gateways/mcp/protected.py"
 ENDPOINT = "gateways/mcp/endpoint.py"
@@ -15,24 +18,31 @@ MUTANTS = (
     ("oauth.bad-token", TOKENS, "since <= now", "True"),
     ("oauth.bad-token", TOKENS, "if grant.audiences.isdisjoint(audiences):", "if False:"),
     ("oauth.scope", TOKENS, "if scopes and grant.scopes.isdisjoint(scopes):", "if False:"),
-    ("oauth.issuer-away", TOKENS, 'if document.get("issuer") != self._issuer:', "if False:"),
-    ("oauth.issuer-away", TOKENS, "if answer.status_code != 200:", "if answer.status_code >= 500:"),
+    ("oauth.issuer-away", ISSUER, 'if document.get("issuer") != self.url:', "if False:"),
+    ("oauth.issuer-away", ISSUER, "if answer.status_code != 200:", "if answer.status_code >= 500:"),
     ("oauth.issuer-away", TOKENS, "trio.move_on_after(self._patience_s)", "trio.move_on_after(60)"),
     ("oauth.cache", TOKENS, "if ended or until <= self._clock.monotonic():", "if ended:"),
     ("oauth.cache", TOKENS, "if ended or until <=", "if until <="),
     ("oauth.cache", TOKENS, "while len(self._kept) > self._most:", "while False:"),
     (
         "oauth.secrecy",
-        TOKENS,
+        ISSUER,
         'raise NoAnswer(f"it answered {answer.status_code}")',
         "raise NoAnswer(repr(form))",
     ),
+    ("oauth.outside", BEARER, 'f"{grant.issuer} {grant.subject}"', "grant.subject"),
     (
-        "oauth.session",
-        TOKENS,
-        "msgspec.json.encode([issuer, client, subject]).decode()",
-        "f'{client},{subject}'",
+        "oauth.outside",
+        BEARER,
+        "agent=grant.subject if AGENT.fullmatch(grant.subject) else None",
+        "agent=grant.subject",
     ),
+    ("oauth.outside", BEARER, "refused = await self._broker.judge(found)", "refused = None"),
+    ("oauth.signed", SIGNED, 'if read.claims.get("iss") != self._issuer.url or', "if"),
+    ("oauth.signed", SIGNED, 'or not jose.is_time(read.claims.get("exp"))', ""),
+    ("oauth.signed", SIGNED, "(missing and age > AGAIN_S)", "missing"),
+    ("oauth.signed", SIGNED, "(missing and age > AGAIN_S)", "False"),
+    ("oauth.signed", SIGNED, "jose.ASYMMETRIC, TYPES) is None", "jose.ASYMMETRIC) is None"),
     (
         "oauth.session",
         ERAS,
@@ -62,7 +72,7 @@ MUTANTS = (
         "known = await self._enter(http) if dispatch is not None else None",
         "known = None",
     ),
-    ("oauth.settings", CONFIGURE, "if not all(given):", "if False:"),
+    ("oauth.settings", CONFIGURE, "if serve.issuer is None or any(asking) != all(asking):", "if False:"),
     (
         "oauth.settings",
         CONFIGURE,

@@ -25,12 +25,12 @@ async def test_a_client_is_the_one_that_registered_or_that_its_document_describe
 async def test_an_agent_whose_time_has_passed_is_none(bench: Bench) -> None:
     context = Context(ANYONE, bench.broker._services)
     owner = await new_owner(bench)
-    caller = await make_agent(bench, "short", owner_id=owner, expires_at=bench.clock.now_ms() + 1000)
+    caller = await make_agent(bench, "short", owner_id=owner, expires_at=bench.clock.now_ms() + 60_000)
     assert caller.agent is not None
     assert await agent_of(context, caller.agent) is not None
     assert await agent_of(context, caller.agent, owner) is not None
     assert await agent_of(context, caller.agent, await new_owner(bench)) is None
-    bench.clock.step(1000)
+    bench.clock.step(60_000)
     assert await agent_of(context, caller.agent) is None
     assert await agent_of(context, "ag_01ARZ3NDEKTSV4RRFFQ69G5FAV") is None
 

@@ -45,22 +45,9 @@ from broker.core.conversation import Rules
 from broker.core.desk import DeskRow
 from broker.core.machine import Now
 from broker.store.port import Store, Unavailable
-from broker.tools import (
-    agreements,
-    channels,
-    directory,
-    messages,
-    operator_channels,
-    owned,
-    owners,
-    permissions,
-    signin,
-    streams,
-    tokens,
-    transcripts,
-    wire,
-)
+from broker.tools import directory, transcripts
 from broker.tools.access import may_listen, run_out, while_allowed
+from broker.tools.areas import AREAS
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.following import follow_channel
 from broker.tools.household import add_wire_actors
@@ -72,6 +59,7 @@ from broker.wire.keyring import Keyring
 from broker.wire.refusals import Refusal, refuse
 
 __all__ = [
+    "AREAS",
     "Again",
     "Broker",
     "Caller",
@@ -92,22 +80,6 @@ __all__ = [
 VERSION = "0.1.0"
 P = ParamSpec("P")
 R = TypeVar("R")
-AREAS = (
-    agreements,
-    channels,
-    directory,
-    messages,
-    operator_channels,
-    owned,
-    owners,
-    permissions,
-    signin,
-    streams,
-    tokens,
-    transcripts,
-    wire,
-)
-"""The areas whose tools exist; importing them registers the tools."""
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -410,14 +382,8 @@ async def open_broker(
     the caller's to close.
     """
     limits, calls = settings.limits, settings.calls
-    rules = Rules(
-        limits.envelopes,
-        limits.window_ms / 1000,
-        calls.skew_s,
-        calls.ring_s,
-        calls.idle_s,
-        await read_restored(store),
-    )
+    window_s, restored = limits.window_ms / 1000, await read_restored(store)
+    rules = Rules(limits.envelopes, window_s, calls.skew_s, calls.ring_s, calls.idle_s, restored)
     async with trio.open_nursery() as nursery:
         house = House(nursery, idle_s=settings.actors.idle_s, late_s=settings.actors.late_s)
         timers = Timers(store, house, clock, ring_s=calls.ring_s, idle_s=calls.idle_s)

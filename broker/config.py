@@ -30,6 +30,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a place stays reserved for a call that is being written."""
     opens_per_hour: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
     """Desks opened from one address (IPv6: /64) in an hour; loopback exempt."""
+    registrations_per_hour: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
+    """Agents that register themselves from one address (IPv6: /64) in an hour; loopback exempt."""
     guesses: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
     """Bad signatures, or unknown conversation ids, from one address in one guess window."""
     guess_window_ms: Annotated[int, Meta(ge=1, le=86_400_000)] = 10_000
@@ -73,6 +75,13 @@ class Desks(msgspec.Struct, frozen=True, kw_only=True):
     """Days after which an unused code lapses, and for which a closed one stays reserved."""
     recovery_h: Annotated[float, Meta(ge=0, le=8_760)] = 24.0
     """Hours that a recovery key's move waits, so that the desk's own key can cancel it."""
+
+
+class Agents(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may become an agent."""
+
+    register: Literal["anyone", "operator"] = "anyone"
+    """Who makes agents: anyone, who then has 7 days to find an owner for it, or the operators alone."""
 
 
 class Presence(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,6 +196,7 @@ def raise_limits(limits: Limits) -> Limits:
         rings=100_000,
         rings_per_address=100_000,
         opens_per_hour=1_000_000,
+        registrations_per_hour=1_000_000,
         guesses=1_000_000,
     )
 
@@ -202,6 +212,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     calls: Calls = Calls()
     desks: Desks = Desks()
+    agents: Agents = Agents()
     presence: Presence = Presence()
     streams: Streams = Streams()
     store: Store = Store()

@@ -1,4 +1,5 @@
-"""Limits by client address: guessing, and desks opened (wire.md, Limits and Keys, desks, codes).
+"""Limits by client address: guessing, desks opened (wire.md, Limits and Keys, desks, codes), and agents that register
+themselves (network.md, Sign-in).
 
 1. Who has authenticated or comes from loopback is exempt; the caller of the guard says so.
 2. An address is an IPv4 address or an IPv6 /64: whoever has one address of a /64 has them all.
@@ -104,6 +105,7 @@ class Guard:
         self._signatures = Times(limits.guesses, window_s, cap)
         self._convs = Times(limits.guesses, window_s, cap)
         self._opens = Times(limits.opens_per_hour, HOUR_S, cap)
+        self._registrations = Times(limits.registrations_per_hour, HOUR_S, cap)
         self._stopped: OrderedDict[str, float] = OrderedDict()  # place → since when; rising
         self._stops = 0
 
@@ -145,25 +147,19 @@ class Guard:
 
         Give it back with `unopened` when the desk was certainly not opened after all.
         """
-        place = None if exempt else place_of(address)
-        if place is None:
-            return None
-        now = self._clock.monotonic()
-        left_ms = self._opens.wait_ms(place, now)
-        if left_ms > 0:
-            return refuse(
-                "rate_limited",
-                "too many desks opened from this address in an hour; wait retry_after_ms",
-                retry_after_ms=left_ms,
-            )
-        self._opens.add(place, now)
-        return None
+        return self._spend(self._opens, address, exempt, "desks opened")
 
     def unopened(self, address: str, exempt: bool) -> None:
         """The opening that `open_desk` let through was refused or certainly not written."""
-        place = None if exempt else place_of(address)
-        if place is not None:
-            self._opens.take_back(place)
+        self._give_back(self._opens, address, exempt)
+
+    def register_agent(self, address: str, exempt: bool) -> Refusal | None:
+        """Right before an agent registers itself; give it back with `unregistered`, as for desks."""
+        return self._spend(self._registrations, address, exempt, "agents registered")
+
+    def unregistered(self, address: str, exempt: bool) -> None:
+        """The registration that `register_agent` let through was refused or certainly not written."""
+        self._give_back(self._registrations, address, exempt)
 
     def statistics(self) -> GuardStatistics:
         """A frozen moment."""
@@ -172,6 +168,27 @@ class Guard:
             opening=len(self._opens),
             stopped=self._stops,
         )
+
+    def _spend(self, times: Times, address: str, exempt: bool, what: str) -> Refusal | None:
+        place = None if exempt else place_of(address)
+        if place is None:
+            return None
+        now = self._clock.monotonic()
+        left_ms = times.wait_ms(place, now)
+        if left_ms > 0:
+            return refuse(
+                "rate_limited",
+                f"too many {what} from this address in an hour; wait retry_after_ms",
+                retry_after_ms=left_ms,
+            )
+        times.add(place, now)
+        return None
+
+    @staticmethod
+    def _give_back(times: Times, address: str, exempt: bool) -> None:
+        place = None if exempt else place_of(address)
+        if place is not None:
+            times.take_back(place)
 
     def _count(self, times: Times, address: str) -> None:
         place = place_of(address)

@@ -20,6 +20,7 @@ from msgspec.structs import astuple
 from broker.tools.access import allowed
 from broker.tools.context import Context
 from broker.tools.idempotency import PARAM, KeyParam, bind, run_once
+from broker.tools.sealing import opened
 from broker.wire import canonical
 from broker.wire.grammar import shown
 from broker.wire.refusals import Refusal, refuse
@@ -75,6 +76,8 @@ class Tool(msgspec.Struct, frozen=True):
     """Whether the token must act for an agent; where it has a scope at all."""
     keyed: bool = False
     """Whether it takes an idempotency_key."""
+    secrets: tuple[str, ...] = ()
+    """Members of its answer that are remembered sealed, and opened for who asks (broker.tools.sealing)."""
 
     @property
     def annotations(self) -> dict[str, bool]:
@@ -118,6 +121,10 @@ class Tool(msgspec.Struct, frozen=True):
         arguments = self.decode(text)
         if isinstance(arguments, Refusal):
             return arguments
+        answer = await self._once(context, arguments, text)
+        return opened(context.services, answer, self.secrets) if self.secrets else answer
+
+    async def _once(self, context: Context, arguments: dict[str, Any], text: bytes) -> Any:
         key = arguments.pop(PARAM, None) if self.keyed else None
         if key is None:
             return await self.function(context, **arguments)
@@ -173,6 +180,7 @@ def tool(
     scope: str | None = None,
     agent: bool = True,
     keyed: bool = False,
+    secrets: tuple[str, ...] = (),
     name: str | None = None,
 ) -> Callable[[ToolFunction], ToolFunction]:
     """Register the decorated function under `name`, else its own; the other arguments are Tool's members."""
@@ -208,6 +216,7 @@ def tool(
             scope=scope,
             agent=agent,
             keyed=keyed,
+            secrets=secrets,
         )
         return function
 

@@ -167,7 +167,7 @@ MUTANTS = (
         "place = None if exempt else place_of(address)\n        if place is None:\n            return None\n        now",
         "place = place_of(address)\n        if place is None:\n            return None\n        now",
     ),
-    ("limits.opens", GUARD, "self._opens.take_back(place)", "pass"),
+    ("limits.opens", GUARD, "self._give_back(self._opens, address, exempt)", "pass"),
     ("limits.opens-per-hour", TOOL, "    if stopped is not None:\n        return stopped\n", ""),
     ("limits.opens-per-hour", TOOL, "services.guard.unopened(caller.address, caller.loopback)", "pass"),
     ("limits.guessing", GUARD, "self._stopped[place] = ", "_ = "),

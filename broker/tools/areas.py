@@ -1,0 +1,40 @@
+"""The areas whose tools exist; importing this registers them."""
+
+from broker.tools import (
+    agreements,
+    channels,
+    directory,
+    identity,
+    messages,
+    operator_channels,
+    operators,
+    owned,
+    owners,
+    permissions,
+    registering,
+    signin,
+    streams,
+    tokens,
+    transcripts,
+    wire,
+)
+
+AREAS = (
+    agreements,
+    channels,
+    directory,
+    identity,
+    messages,
+    operator_channels,
+    operators,
+    owned,
+    owners,
+    permissions,
+    registering,
+    signin,
+    streams,
+    tokens,
+    transcripts,
+    wire,
+)
+"""One module an area, one function a tool."""

@@ -1,0 +1,51 @@
+"""Secrets inside remembered answers: a claim code or a credential is shown once, and again to the identical request
+alone; what is stored of it is sealed with the wire's own key, which no backup holds by default.
+
+A tool that makes a secret gives its answer sealed (`seal`); what leaves the registry is opened (`opened`). Where the
+wire's key is another by now the member is left out: make a new secret.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from nacl.exceptions import CryptoError
+from nacl.secret import SecretBox
+
+from broker.tools.context import Services
+from broker.wire.refusals import Refusal
+
+_PURPOSE: Final = b"turret: secrets in remembered answers\0"
+
+
+def seal(services: Services, secret: str) -> str:
+    """The secret as it may be stored: hex."""
+    sealed = _box(services).encrypt(secret.encode(), services.entropy(SecretBox.NONCE_SIZE))
+    return bytes(sealed).hex()
+
+
+def opened(services: Services, answer: Any, members: Sequence[str]) -> Any:
+    """The answer, a mapping, with these members opened. A Refusal stays as it is."""
+    if isinstance(answer, Refusal):
+        return answer
+    shown: dict[str, Any] = msgspec.to_builtins(answer)
+    for name in members:
+        secret = _unseal(services, shown[name]) if name in shown else None
+        if secret is None:
+            shown.pop(name, None)
+        else:
+            shown[name] = secret
+    return shown
+
+
+def _unseal(services: Services, sealed: str) -> str | None:
+    try:
+        return bytes(_box(services).decrypt(bytes.fromhex(sealed))).decode()
+    except (CryptoError, ValueError):
+        return None
+
+
+def _box(services: Services) -> SecretBox:
+    seed = bytes.fromhex(services.keyring.current.seed)
+    return SecretBox(hashlib.sha256(_PURPOSE + seed).digest())

@@ -44,6 +44,7 @@ from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.desk import DeskRow
 from broker.core.machine import Now
+from broker.core.pace import Pace
 from broker.store.port import Store, Unavailable
 from broker.tools import directory, transcripts
 from broker.tools.access import may_listen, run_out, while_allowed
@@ -451,9 +452,13 @@ def _add_network(services: Services, timers: Timers) -> None:
     services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
     network, receipts = services.settings.network, services.receipts
     services.house.add("pair", lambda key: PairActor(key, settings=network, receipts=receipts, **parts))
-    windows, started = Windows(), Now(services.clock.now_ms(), services.clock.monotonic())
+    limits = services.settings.limits
+    pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
+    windows, started = Windows(pace.window_s), Now(services.clock.now_ms(), services.clock.monotonic())
     channel: dict[str, Any] = {"following": services.following, "receipts": services.receipts, **parts}
-    services.house.add("channel", lambda key: ChannelActor(key, started=started, windows=windows, **channel))
+    services.house.add(
+        "channel", lambda key: ChannelActor(key, started=started, windows=windows, pace=pace, **channel)
+    )
 
 
 def _agent_told(services: Services, agent_id: str, facts: Facts) -> None:

@@ -32,6 +32,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Desks opened from one address (IPv6: /64) in an hour; loopback exempt."""
     registrations_per_hour: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
     """Agents that register themselves from one address (IPv6: /64) in an hour; loopback exempt."""
+    channel_messages: Annotated[int, Meta(ge=1, le=10_000)] = 200
+    """Messages that a channel takes in one channel window."""
+    member_messages: Annotated[int, Meta(ge=1, le=5_000)] = 30
+    """Those of one member."""
+    channel_window_ms: Annotated[int, Meta(ge=1, le=3_600_000)] = 60_000
+    """The channel window: a place in it is free again exactly this long after it was taken."""
     guesses: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
     """Bad signatures, or unknown conversation ids, from one address in one guess window."""
     guess_window_ms: Annotated[int, Meta(ge=1, le=86_400_000)] = 10_000
@@ -196,6 +202,7 @@ def raise_limits(limits: Limits) -> Limits:
         rings=100_000,
         rings_per_address=100_000,
         opens_per_hour=1_000_000,
+        channel_window_ms=1,
         registrations_per_hour=1_000_000,
         guesses=1_000_000,
     )

@@ -23,7 +23,7 @@ from broker.core import channel as core
 from broker.core.channel import Change, Channel, ChannelRow, MemberRow, Message
 from broker.core.conversation import Due
 from broker.core.machine import Now
-from broker.core.pace import CHANNEL_LIMIT, WINDOW_S, Seen, Spent, recount
+from broker.core.pace import Pace, Seen, Spent, recount
 from broker.store.port import Append, Put, Store
 from broker.store.stored import stored
 from broker.wire.refusals import Refusal, refuse
@@ -78,9 +78,11 @@ class _Settle:
 
 
 class Windows:
-    """What this process knows of each channel that was written to within the last minute; its actors come and go."""
+    """What this process knows of each channel that was written to lately; its actors come and go."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep_s: float) -> None:
+        """`keep_s`: the window of the limits."""
+        self._keep_s = keep_s
         self._seen: OrderedDict[str, tuple[float, int, deque[Spent]]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -95,7 +97,7 @@ class Windows:
         """Note where a channel stands at monotonic second `mono`; forget those that nobody writes to."""
         self._seen[channel_id] = (mono, state.head, state.spent)
         self._seen.move_to_end(channel_id)
-        while next(iter(self._seen.values()))[0] <= mono - WINDOW_S:
+        while next(iter(self._seen.values()))[0] <= mono - self._keep_s:
             self._seen.popitem(last=False)
 
 
@@ -111,12 +113,13 @@ class ChannelActor(RecordActor[ChannelRow]):
         *,
         started: Now,
         windows: Windows,
+        pace: Pace,
         following: Following,
         receipts: Receipts,
         **parts: Any,
     ) -> None:
         super().__init__(key, **parts)
-        self.channel = Channel()
+        self.channel = Channel(pace)
         self._started = started
         self._windows = windows
         self._following = following
@@ -160,7 +163,9 @@ class ChannelActor(RecordActor[ChannelRow]):
     async def _read_back(self, state: Channel) -> None:
         rows = [
             stored(Message, entry.data, "channel", self.key)
-            for entry in reversed(await self.store.tail(channel_name(self.key), limit=CHANNEL_LIMIT))
+            for entry in reversed(
+                await self.store.tail(channel_name(self.key), limit=self.channel.pace.channel)
+            )
         ]
         if rows:
             state.head, state.last_at = rows[-1].seq, rows[-1].at

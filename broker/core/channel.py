@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from broker.core.machine import Now
-from broker.core.pace import CHANNEL_LIMIT, MEMBER_LIMIT, Spent, wait
+from broker.core.pace import PACE, Pace, Spent, wait
 from broker.wire.refusals import Refusal, refuse
 
 Role = Literal["owner", "member", "invited"]
@@ -76,12 +76,13 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 class Channel:
     """The state: rows as stored, where the log stands, and what was sent within the last window."""
 
-    def __init__(self, row: ChannelRow | None = None) -> None:
-        self.row = row
+    def __init__(self, pace: Pace = PACE) -> None:
+        self.pace = pace
+        self.row: ChannelRow | None = None
         self.members: dict[str, MemberRow] = {}
         self.head = 0
         self.last_at = 0
-        self.spent: deque[Spent] = deque(maxlen=CHANNEL_LIMIT)
+        self.spent: deque[Spent] = deque(maxlen=pace.channel)
 
     def in_it(self, agent_id: str) -> bool:
         """Whether an agent is a member, the owner among them."""
@@ -288,11 +289,12 @@ def _send(state: Channel, command: Send, now: Now) -> Change | Refusal:
     if (refused := inside(row, state.members.get(command.agent_id))) is not None:
         return refused
     assert row is not None
-    left = wait(state.spent, command.agent_id, now.mono)
+    pace = state.pace
+    left = wait(state.spent, command.agent_id, now.mono, pace)
     if left:
         return refuse(
             "rate_limited",
-            f"a channel takes {CHANNEL_LIMIT} messages a minute, {MEMBER_LIMIT} of one member",
+            f"a channel takes {pace.channel} messages in {pace.window_s:g} s, {pace.member} of one member",
             retry_after_ms=left,
         )
     made = Message(

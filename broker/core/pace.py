@@ -12,11 +12,16 @@ import msgspec
 from broker.core.machine import Now, mono_of
 from broker.wire.limits import wait_ms
 
-WINDOW_S: Final = 60.0
-CHANNEL_LIMIT: Final = 200
-"""Messages that a channel takes in any WINDOW_S."""
-MEMBER_LIMIT: Final = 30
-"""Those of one member."""
+
+class Pace(msgspec.Struct, frozen=True):
+    """Messages that a channel takes in any window, those of one member, and the window, seconds (`[limits]`)."""
+
+    channel: int = 200
+    member: int = 30
+    window_s: float = 60.0
+
+
+PACE: Final = Pace()
 
 
 class Spent(msgspec.Struct, frozen=True, gc=False):
@@ -27,14 +32,16 @@ class Spent(msgspec.Struct, frozen=True, gc=False):
     mono: float
 
 
-def wait(spent: Collection[Spent], agent_id: str, mono: float) -> int:
+def wait(spent: Collection[Spent], agent_id: str, mono: float, pace: Pace = PACE) -> int:
     """Milliseconds until an agent may send, at monotonic second `mono`; 0: at once.
 
-    `spent`: the last messages of the channel, oldest first, CHANNEL_LIMIT of them at least if there are as many.
+    `spent`: the last messages of the channel, oldest first, `pace.channel` of them at least if there are as many.
     """
     own = [each.mono for each in spent if each.agent_id == agent_id]
     everybody = [each.mono for each in spent]
-    return max(wait_ms(own, mono, MEMBER_LIMIT, WINDOW_S), wait_ms(everybody, mono, CHANNEL_LIMIT, WINDOW_S))
+    return max(
+        wait_ms(own, mono, pace.member, pace.window_s), wait_ms(everybody, mono, pace.channel, pace.window_s)
+    )
 
 
 class Seen(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ MUTANTS = (
     ("channel.gone", TOOLS, "if not isinstance(agent, Refusal):  # one", "if True:  # one"),
     ("channel.size", TOOLS, "if len(canonical) > METADATA_BYTES:", "if len(canonical) >= METADATA_BYTES:"),
     ("channel.history", TOOLS, "if at and size > PAGE_BYTES:", "if False:"),
-    ("channel.limits", PACE, "MEMBER_LIMIT: Final = 30", "MEMBER_LIMIT: Final = 31"),
+    ("channel.limits", PACE, "member: int = 30", "member: int = 31"),
     (
         "channel.limits",
         PACE,

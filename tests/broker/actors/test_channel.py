@@ -208,7 +208,7 @@ async def test_the_channel_takes_200_a_minute_of_all_together(autojump_clock: Mo
 
 
 def test_what_is_known_of_a_channel_is_forgotten_a_minute_after_the_last_word() -> None:
-    windows, state = Windows(), Channel()
+    windows, state = Windows(60.0), Channel()
     state.head = 7
     state.spent.append(Spent(7, "a", 1.0))
     windows.keep(state, "ch", 1.0)

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.machine import Now
-from broker.core.pace import CHANNEL_LIMIT, MEMBER_LIMIT, WINDOW_S, Seen, Spent, recount, wait
+from broker.core.pace import PACE, Pace, Seen, Spent, recount, wait
 
+CHANNEL_LIMIT, MEMBER_LIMIT, WINDOW_S = 200, 30, 60.0
 pytestmark = pytest.mark.requirement("channel.limits")
 
 
@@ -37,6 +38,14 @@ def test_a_member_has_a_limit_of_its_own() -> None:
     assert wait(spent, "one", 30.0) == 30_000
     assert wait(spent, "other", 30.0) == 0
     assert wait(spent[1:], "one", 30.0) == 0
+
+
+def test_the_limits_are_the_laws_and_can_be_set() -> None:
+    assert Pace(CHANNEL_LIMIT, MEMBER_LIMIT, WINDOW_S) == PACE
+    spent = [Spent(1, "one", 0.0)]
+    assert wait(spent, "one", 1.0, Pace(2, 1, 10.0)) == 9000
+    assert wait(spent, "other", 1.0, Pace(2, 1, 10.0)) == 0
+    assert wait(spent, "other", 1.0, Pace(1, 1, 10.0)) == 9000
 
 
 def test_what_is_read_back_is_as_old_as_the_wall_says_and_never_older_than_the_process_where_it_lies_behind() -> (

@@ -9,10 +9,13 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from broker.actors.agent import NO_CODE, Claim, find_claim
+from broker.actors.agent import NO_CODE, Claim, find_claim, read_agent
+from broker.actors.pair import NO_REQUEST, Respond
 from broker.core.agent import AgentRow, Allowance, Key, allowance, is_over
+from broker.core.agreement import Request, Scope, pair_key
 from broker.core.claim import read_code
 from broker.store.stored import stored
+from broker.tools.agents import presence_of
 from broker.tools.context import Context
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal
@@ -42,6 +45,34 @@ class OwnedAgents(msgspec.Struct, frozen=True):
     """All of an owner's agents, in the order in which they came to be the owner's."""
 
     agents: list[Owned]
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A contact request that waits for an owner. Times are Unix milliseconds."""
+
+    request_id: str
+    from_agent: str
+    from_name: str
+    to_agent: str
+    to_name: str
+    purpose: str
+    scopes: tuple[str, ...]
+    ttl_days: int
+    asked_at: int
+    expires_at: int
+
+
+class WaitingRequests(msgspec.Struct, frozen=True):
+    """All that wait for an owner, the latest first."""
+
+    requests: list[Waiting]
+
+
+class DecidedRequest(msgspec.Struct, frozen=True):
+    """What became of a request: accepted or declined."""
+
+    request_id: str
+    status: str
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -79,8 +110,68 @@ async def claim_agent(context: Context, owner_id: Text, code: Text) -> Claimed |
     return answer if isinstance(answer, Refusal) else Claimed(**answer)
 
 
+@tool(face="signin", title="Requests that wait for me", read_only=True)
+async def waiting_requests(context: Context, owner_id: Text) -> WaitingRequests:
+    """Contact requests to agents of this owner whose policy is owner-decides."""
+    services, found = context.services, []
+    for document in await services.store.find("contact", "owner-waits", owner_id, limit=PAGE, newest=True):
+        request = stored(Request, document.doc, "contact", document.id)
+        if await _is_to_decide(context, request, owner_id):
+            found.append(
+                Waiting(
+                    request.request_id,
+                    request.asker,
+                    request.asker_name,
+                    request.target,
+                    request.target_name,
+                    request.purpose,
+                    request.scopes,
+                    request.ttl_days,
+                    request.asked_at,
+                    request.expires_at,
+                )
+            )
+    return WaitingRequests(found)
+
+
+@tool(face="signin", title="Decide on a request")
+async def decide_request(
+    context: Context,
+    owner_id: Text,
+    request_id: Text,
+    accept: bool,
+    scopes: list[Scope] | None = None,
+    ttl_days: Annotated[int, Meta(ge=1, le=365)] | None = None,
+) -> DecidedRequest | Refusal:
+    """Accept with no more scopes and days than asked for, or decline. not_found: it does not wait for this owner."""
+    services = context.services
+    document = await services.store.get("contact", request_id)
+    request = stored(Request, document.doc, "contact", request_id) if document is not None else None
+    if request is None or not await _is_to_decide(context, request, owner_id):
+        return NO_REQUEST
+    command = Respond(
+        request_id,
+        request.target,
+        accept,
+        services.new_id("agr_"),
+        list(scopes) if accept and scopes is not None else None,
+        ttl_days if accept else None,
+        by_owner=True,
+    )
+    answer = await services.house.ask("pair", pair_key(request.asker, request.target), command)
+    return answer if isinstance(answer, Refusal) else DecidedRequest(request_id, answer.status)
+
+
+async def _is_to_decide(context: Context, request: Request, owner_id: str) -> bool:
+    """Whether a request waits for this owner now. The agent may have come to another one since it was asked."""
+    now = context.services.clock.now_ms()
+    if request.owner_id != owner_id or request.status != "pending" or request.expires_at <= now:
+        return False
+    target = await read_agent(context.services.store, request.target, now)
+    return target is not None and target.owner_id == owner_id
+
+
 def _owned(context: Context, row: AgentRow) -> Owned:
-    online = any(context.services.presence.online(key.pk) for key in row.keys)
     return Owned(
         row.agent_id,
         row.name,
@@ -88,8 +179,8 @@ def _owned(context: Context, row: AgentRow) -> Owned:
         row.tier,
         row.policy,
         row.public,
-        "online" if online else "offline",
-        None,
+        presence_of(context.services, row),
+        context.services.activity.last_seen(row.agent_id),
         row.keys,
         allowance(row),
         row.suspended is not None,

@@ -1,18 +1,28 @@
 """What an owner's page asks: the agents, and claiming one."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 
+from broker.actors.agent import Assign
 from broker.actors.attempts import CLAIMS
+from broker.app import Caller
 from broker.core.agent import Suspension
 from broker.core.claim import ENTROPY, new_code, read_code
 from tests.support.agents import make_agent
-from tests.support.broker import Bench, code
-from tests.support.owners import signin
+from tests.support.broker import Bench, code, open_bench, tuned
+from tests.support.owners import CHEAP, new_owner, signin
 
 DAY_MS = 86_400_000
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench(tuned(owners=msgspec.structs.asdict(CHEAP))) as bench:
+        yield bench
 
 
 async def unclaimed(bench: Bench, name: str = "Bob", **members: Any) -> tuple[str, str]:
@@ -24,10 +34,6 @@ async def unclaimed(bench: Bench, name: str = "Bob", **members: Any) -> tuple[st
     return caller.agent, shown
 
 
-def new_owner(bench: Bench) -> str:
-    return bench.broker._services.new_id("ow_")
-
-
 async def agents_of(bench: Bench, owner_id: str) -> list[dict[str, Any]]:
     answer: list[dict[str, Any]] = (await signin(bench, "my_agents", owner_id=owner_id))["agents"]
     return answer
@@ -35,7 +41,7 @@ async def agents_of(bench: Bench, owner_id: str) -> list[dict[str, Any]]:
 
 @pytest.mark.requirement("pages.claim")
 async def test_a_code_makes_the_agent_the_owners_once(bench: Bench) -> None:
-    ann, eve = new_owner(bench), new_owner(bench)
+    ann, eve = await new_owner(bench), await new_owner(bench)
     agent_id, shown = await unclaimed(bench)
     (found,) = [await signin(bench, "claim_agent", owner_id=ann, code=f" {shown.lower()} ")]
     assert found == {"agent_id": agent_id, "name": "Bob", "tier": "claimed"}
@@ -56,17 +62,17 @@ async def test_a_code_that_is_none_is_one_answer_whatever_the_reason(
     await trio.sleep(1)
     other = good[:-1] + ("0" if good[-1] != "0" else "1")
     answers = [
-        await signin(bench, "claim_agent", owner_id=new_owner(bench), code=given)
+        await signin(bench, "claim_agent", owner_id=await new_owner(bench), code=given)
         for given in (over, suspended, other, "nonsense", "")
     ]
     assert [each.code for each in answers] == ["not_found"] * 5
     assert all(each == answers[0] for each in answers)
-    assert "agent_id" in await signin(bench, "claim_agent", owner_id=new_owner(bench), code=good)
+    assert "agent_id" in await signin(bench, "claim_agent", owner_id=await new_owner(bench), code=good)
 
 
 @pytest.mark.requirement("owners.throttled")
 async def test_an_owner_tries_five_codes_a_minute(bench: Bench, autojump_clock: object) -> None:
-    ann = new_owner(bench)
+    ann = await new_owner(bench)
     _, shown = await unclaimed(bench)
     for n in range(CLAIMS):
         assert code(await signin(bench, "claim_agent", owner_id=ann, code=str(n))) == "not_found"
@@ -80,12 +86,13 @@ async def test_two_owners_at_once_are_one(bench: Bench) -> None:
     _, shown = await unclaimed(bench)
     answers: list[str] = []
 
-    async def claim() -> None:
-        answers.append(code(await signin(bench, "claim_agent", owner_id=new_owner(bench), code=shown)))
+    async def claim(owner_id: str) -> None:
+        answers.append(code(await signin(bench, "claim_agent", owner_id=owner_id, code=shown)))
 
+    owners = [await new_owner(bench) for _ in range(10)]
     async with trio.open_nursery() as nursery:
-        for _ in range(10):
-            nursery.start_soon(claim)
+        for owner_id in owners:
+            nursery.start_soon(claim, owner_id)
     assert sorted(answers) == ["accepted"] + ["not_found"] * 9
 
 
@@ -93,7 +100,7 @@ async def test_two_owners_at_once_are_one(bench: Bench) -> None:
 async def test_an_agent_is_shown_as_it_is_and_those_that_are_over_are_not(
     bench: Bench, autojump_clock: object
 ) -> None:
-    ann = new_owner(bench)
+    ann = await new_owner(bench)
     held = Suspension(bench.clock.now_ms(), "x")
     party = await bench.open("ALFA")
     caller = await make_agent(
@@ -101,7 +108,7 @@ async def test_an_agent_is_shown_as_it_is_and_those_that_are_over_are_not(
     )
     await make_agent(bench, "Held", owner_id=ann, suspended=held, policy="owner-decides")
     await make_agent(bench, "Over", owner_id=ann, expires_at=bench.clock.now_ms() + 1)
-    await make_agent(bench, "Others", owner_id=new_owner(bench))
+    await make_agent(bench, "Others", owner_id=await new_owner(bench))
     await trio.sleep(1)
     alfa, other = await agents_of(bench, ann)
     assert alfa["agent_id"] == caller.agent
@@ -123,3 +130,121 @@ async def test_an_agent_is_shown_as_it_is_and_those_that_are_over_are_not(
         "webhook": True,
     }
     assert (other["name"], other["suspended"], other["policy"]) == ("Held", True, "owner-decides")
+
+
+async def asked(bench: Bench, owner_id: str, name: str = "Alfa", **params: Any) -> tuple[Caller, Caller, str]:
+    """Somebody asks an agent that leaves it to its owner: both callers, and the request's id."""
+    target = await make_agent(bench, name, owner_id=owner_id, tier="claimed", policy="owner-decides")
+    asker = await make_agent(bench, f"{name} asks")
+    given = {"purpose": "<b>quotes</b>", "scopes": ["message", "channel"], "ttl_days": 20, **params}
+    answer = await bench.call("request_contact", asker, target_agent_id=target.agent, **given)
+    return asker, target, answer["request_id"]
+
+
+async def waiting(bench: Bench, owner_id: str) -> list[dict[str, Any]]:
+    answer: list[dict[str, Any]] = (await signin(bench, "waiting_requests", owner_id=owner_id))["requests"]
+    return answer
+
+
+async def agreements_of(bench: Bench, caller: Caller) -> list[dict[str, Any]]:
+    answer: list[dict[str, Any]] = (await bench.call("list_agreements", caller))["agreements"]
+    return answer
+
+
+@pytest.mark.requirement("pages.requests")
+async def test_a_request_waits_for_the_owner_who_gives_less_than_was_asked(bench: Bench) -> None:
+    ann = await new_owner(bench)
+    asker, target, request_id = await asked(bench, ann)
+    (shown,) = await waiting(bench, ann)
+    assert {
+        name: shown[name]
+        for name in ("request_id", "from_agent", "to_agent", "purpose", "scopes", "ttl_days")
+    } == {
+        "request_id": request_id,
+        "from_agent": asker.agent,
+        "to_agent": target.agent,
+        "purpose": "<b>quotes</b>",
+        "scopes": ["message", "channel"],
+        "ttl_days": 20,
+    }
+    assert (shown["from_name"], shown["to_name"]) == ("Alfa asks", "Alfa")
+    decision = {
+        "owner_id": ann,
+        "request_id": request_id,
+        "accept": True,
+        "scopes": ["message"],
+        "ttl_days": 3,
+    }
+    for more in ({"scopes": ["message", "task"]}, {"ttl_days": 21}, {"scopes": []}):
+        assert code(await signin(bench, "decide_request", **{**decision, **more})) == "bad_request"
+    assert await signin(bench, "decide_request", **decision) == {
+        "request_id": request_id,
+        "status": "accepted",
+    }
+    for caller in (asker, target):
+        (made,) = await agreements_of(bench, caller)
+        assert (made["scopes"], made["expires_at"] - made["made_at"]) == (["message"], 3 * DAY_MS)
+    assert await waiting(bench, ann) == []
+
+
+@pytest.mark.requirement("pages.requests")
+async def test_declined_it_makes_nothing_and_waits_no_more(bench: Bench) -> None:
+    ann = await new_owner(bench)
+    asker, target, request_id = await asked(bench, ann)
+    decision = {
+        "owner_id": ann,
+        "request_id": request_id,
+        "accept": False,
+        "scopes": ["message"],
+        "ttl_days": 300,
+    }
+    assert await signin(bench, "decide_request", **decision) == {
+        "request_id": request_id,
+        "status": "declined",
+    }
+    assert await agreements_of(bench, asker) == await agreements_of(bench, target) == []
+    assert await waiting(bench, ann) == []
+    assert code(await signin(bench, "decide_request", **decision)) == "not_found"
+
+
+@pytest.mark.requirement("pages.not-mine")
+async def test_another_owners_request_looks_like_none(bench: Bench) -> None:
+    ann, eve = await new_owner(bench), await new_owner(bench)
+    _, target, request_id = await asked(bench, ann)
+    assert await waiting(bench, eve) == []
+    nothing = bench.broker._services.new_id("cr_")
+    answers = [
+        await signin(bench, "decide_request", owner_id=owner_id, request_id=given, accept=accept)
+        for owner_id, given in ((eve, request_id), (ann, nothing), (eve, nothing), (ann, "x"))
+        for accept in (True, False)
+    ]
+    assert {each.code for each in answers} == {"not_found"}
+    assert all(each == answers[0] for each in answers)
+    assert await agreements_of(bench, target) == []
+    assert len(await waiting(bench, ann)) == 1
+
+
+@pytest.mark.requirement("pages.not-mine")
+async def test_a_request_to_an_agent_that_has_come_to_another_owner_is_nobodys_to_decide(
+    bench: Bench,
+) -> None:
+    ann, eve = await new_owner(bench), await new_owner(bench)
+    _, target, request_id = await asked(bench, ann)
+    await bench.broker._services.house.ask("agent", target.agent or "", Assign(eve))
+    for owner_id in (ann, eve):
+        assert await waiting(bench, owner_id) == []
+        decision = {"owner_id": owner_id, "request_id": request_id, "accept": True}
+        assert code(await signin(bench, "decide_request", **decision)) == "not_found"
+
+
+@pytest.mark.requirement("pages.requests")
+async def test_a_request_that_nobody_answered_is_over(bench: Bench) -> None:
+    ann = await new_owner(bench)
+    _, _, request_id = await asked(bench, ann)
+    (shown,) = await waiting(bench, ann)
+    bench.clock.step(shown["expires_at"] - bench.clock.now_ms())
+    assert await waiting(bench, ann) == []
+    assert (
+        code(await signin(bench, "decide_request", owner_id=ann, request_id=request_id, accept=True))
+        == "not_found"
+    )

@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from broker.app import Broker
 from broker.wire.refusals import refuse
-from gateways import metrics, plain, render, sse, wellknown
+from gateways import metrics, plain, registering, render, sse, wellknown
 from gateways.gate import Gate
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.oauth import routes as oauth
@@ -49,6 +49,7 @@ def web_app(
     take none."""
     quart = quart_app()
     plain.register(quart, broker, proxies=proxies, gate=gate)
+    registering.register(quart, broker, proxies=proxies)
     wellknown.register(quart, broker, origins.public_url)
     routes.register(quart, broker, proxies=proxies, public_url=origins.public_url)
     if resources is not None:

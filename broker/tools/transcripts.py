@@ -12,6 +12,7 @@ from broker.core import conversation as core
 from broker.core.conversation import Conversation, Send
 from broker.core.machine import Now
 from broker.store.port import Document, Entry, Store
+from broker.tools.access import may_listen
 from broker.tools.agree import call_form, desks_agree, suspended
 from broker.tools.context import Context, Services
 from broker.tools.lookup import (
@@ -134,7 +135,7 @@ async def read_conv(
 ) -> Transcript | Refusal:
     """Read a conversation's transcript, in order; page on with after = next.
 
-    Where transcripts are for the parties alone, send a follow statement of a party's key.
+    Where transcripts are for the parties alone, send a follow statement of a party's key, or its agent's token.
     """
     row = await readable(context, conv, statement, sig)
     if isinstance(row, Refusal):
@@ -223,7 +224,7 @@ async def canonicalize(
     """Dry run: the canonical text to sign, its sha256, what would be refused and why, and the n and prev_sig due.
 
     Writes nothing and checks no signature. Where transcripts are for the parties alone, what depends on the
-    conversation needs a follow statement of a party's key.
+    conversation needs a follow statement of a party's key, or its agent's token.
     """
     text = canon.canonicalize(envelope)
     if isinstance(text, Refusal):
@@ -246,7 +247,7 @@ async def _dry_run(
     services = context.services
     now = Now(services.clock.now_ms(), services.clock.monotonic())
     row = await conv_row(services, envelope.conv)
-    told = row is not None and (services.settings.transcripts == "open" or who in (row.caller, row.callee))
+    told = row is not None and (services.settings.transcripts == "open" or _is_party(context, who, row))
     actor = await live(services, envelope.conv) if told or (row is not None and envelope.n == 0) else None
     state = actor.state if actor is not None else None
     if envelope.n == 0 or envelope.type == "CALL":
@@ -317,9 +318,18 @@ async def readable(
     row = await conv_row(services, conv)
     if row is None or row.dropped:
         return missing_conv(context)
-    if services.settings.transcripts == "parties" and who not in (row.caller, row.callee):
+    if services.settings.transcripts == "parties" and not _is_party(context, who, row):
         return missing_conv(context)
     return row
+
+
+def _is_party(context: Context, who: str | None, row: ConvRow) -> bool:
+    """Whether somebody is a party: by the key that it proves, or by the token of the agent whose key a party is."""
+    if who in (row.caller, row.callee):
+        return True
+    agent, holder = context.caller.agent, context.services.standing.holder
+    listens = agent is not None and may_listen(context.caller) is None
+    return listens and agent in (holder(row.caller), holder(row.callee))
 
 
 async def _who(context: Context, statement: bytes | None, sig: str | None) -> Pk | Refusal | None:

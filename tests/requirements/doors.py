@@ -25,6 +25,7 @@ REQUIREMENTS: dict[str, str] = {
     "byte is streamed, also on the open faces",
     "doors.inbox": "turret://inbox is read and listened to by its agent's token alone",
     "doors.openapi": "the OpenAPI document and the reference say for each tool which token it needs",
+    "doors.transcripts": "where transcripts are the parties', an agent's token reads those of its keys",
     "doors.right-lost": "what waits or is open ends within a second when its caller loses the right to speak",
 }
 """What tokens are worth at each door."""

@@ -11,6 +11,8 @@ from broker.app import Caller
 from broker.wire import canonical
 from broker.wire.chain import verify_transcript
 from broker.wire.keys import verify
+from broker.wire.refusals import Refusal
+from tests.support.agents import make_agent
 from tests.support.broker import STRANGER, Bench, Party, code, open_bench, tuned
 
 
@@ -194,3 +196,21 @@ async def test_twenty_unknown_ids_stop_reads_of_unknown_ids_and_of_no_others(
     assert code(await bench.call("read_conv", STRANGER, conv=line.conv)) == "accepted"
     await trio.sleep(10)
     assert code(await bench.call("read_conv", STRANGER, conv="f" * 16)) == "unknown_conv"
+
+
+@pytest.mark.requirement("doors.transcripts")
+async def test_where_transcripts_are_the_parties_an_agents_token_reads_those_of_its_keys() -> None:
+    async with open_bench(tuned(transcripts="parties")) as bench:
+        alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+        line = await bench.connect(alfa, brav)
+        for party in (alfa, brav):
+            agent = await make_agent(bench, party.code, key=party.key)
+            assert len((await bench.call("read_conv", agent, conv=line.conv))["rows"]) == 2
+            assert not isinstance(await bench.call("receipt", agent, conv=line.conv, n=1), Refusal)
+            dry = await bench.call("canonicalize", agent, envelope=line.next("SAY")["envelope"])
+            assert dry["due"]["n"] == 2
+            poor = msgspec.structs.replace(agent, scopes=frozenset({"profile"}))
+            assert code(await bench.call("read_conv", poor, conv=line.conv)) == "unknown_conv"
+        stranger = await make_agent(bench, "carol")
+        assert code(await bench.call("read_conv", stranger, conv=line.conv)) == "unknown_conv"
+        assert "due" not in await bench.call("canonicalize", stranger, envelope=line.next("SAY")["envelope"])

@@ -1,0 +1,159 @@
+"""The table: every tool, what a call of it for a thing of Alice's is, and what each caller is told.
+
+A new tool needs a row (test_table.py). Where a tool takes an id of another's thing, `foreign` names the params in whose
+place an id that nothing has is put: the stranger's two answers are then the same (test_foreign.py).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from tests.isolation.world import NOBODY, World
+
+Params = Callable[[World], dict[str, Any]]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """What the callers of WHO are told of a tool: codes of refusals, or "accepted"."""
+
+    params: Params = lambda _: {}
+    stranger: str
+    nobody: str = "unauthenticated"
+    scopeless: str = "insufficient_scope"
+    suspended: str = "suspended"
+    expired: str = "unauthenticated"
+    owner: str = "agent_required"
+    foreign: Params | None = None
+    """The same params with ids that nothing has."""
+
+
+def gone(prefix: str) -> str:
+    """An id that nothing has."""
+    return prefix + NOBODY
+
+
+def network(stranger: str, params: Params = lambda _: {}, foreign: Params | None = None) -> Row:
+    """A tool for an agent's token."""
+    return Row(stranger=stranger, params=params, foreign=foreign)
+
+
+def wire(
+    all: str, params: Params = lambda _: {}, *, stranger: str | None = None, scopeless: str | None = None
+) -> Row:
+    """A tool of the wire: the signature is the authority, and a token nothing, but that a bad one is refused."""
+    return Row(
+        params=params,
+        nobody=all,
+        owner=all,
+        stranger=stranger or all,
+        scopeless=scopeless or stranger or all,
+    )
+
+
+def channel(**more: Any) -> tuple[Params, Params]:
+    """The params of a tool of a channel: Alice's private one, and one that is not."""
+    return (
+        lambda w: {"channel_id": w.channel, **{name: of(w) for name, of in more.items()}},
+        lambda w: {"channel_id": gone("ch_"), **{name: of(w) for name, of in more.items()}},
+    )
+
+
+def agent(who: str) -> Callable[[World], str]:
+    """The id of one of the people."""
+    return lambda w: str(w.people[who].agent)
+
+
+def signed(do: str, **members: Any) -> Params:
+    """A statement of Alice's that is good."""
+    return lambda w: w.desks["alice"].statement(do, w.bench.broker.pk, w.bench.ts, **members)
+
+
+ROWS: Final[dict[str, Row]] = {
+    # Who is who
+    "whoami": network("accepted"),
+    "get_agent": network("accepted", lambda w: {"agent_id": agent("alice")(w)}),  # an agent's id is no secret
+    "list_agents": network("accepted"),
+    "search_directory": wire("accepted"),
+    "update_my_profile": network("accepted", lambda _: {"description": "a stranger"}),
+    "set_directory_visibility": network("accepted", lambda _: {"public": False}),
+    "get_onboarding_status": network("accepted"),
+    "renew_claim_code": network("not_found"),
+    "list_my_public_keys": network("accepted"),
+    "revoke_my_public_key": network(
+        "not_found",
+        lambda w: {"kid": f"kid-{w.desks['alice'].pk[:8]}"},
+        lambda _: {"kid": "kid-00000000"},
+    ),
+    # Agreements
+    "request_contact": network(
+        "accepted", lambda w: {"target_agent_id": agent("alice")(w), "purpose": "to talk"}
+    ),
+    "list_contact_requests": network("accepted"),
+    "respond_to_contact_request": network(
+        "not_found",
+        lambda w: {"request_id": w.request, "accept": True},
+        lambda _: {"request_id": gone("cr_"), "accept": True},
+    ),
+    "cancel_contact_request": network(
+        "not_found", lambda w: {"request_id": w.request}, lambda _: {"request_id": gone("cr_")}
+    ),
+    "list_agreements": network("accepted"),
+    "revoke_agreement": network(
+        "not_found", lambda w: {"agreement_id": w.agreement}, lambda _: {"agreement_id": gone("agr_")}
+    ),
+    "get_contact_policy": network("accepted"),
+    "set_contact_policy": network("accepted", lambda _: {"policy": "deny"}),
+    # Messages
+    "send_direct_message": network(
+        "agreement_required", lambda w: {"recipient_agent_id": agent("alice")(w), "body": "hello"}
+    ),
+    "get_inbox": network("accepted"),
+    "mark_messages_read": network(
+        "not_found", lambda w: {"message_ids": [w.message]}, lambda _: {"message_ids": [gone("msg_")]}
+    ),
+    # Channels
+    "create_channel": network("already_exists", lambda _: {"name": "secret"}),  # names are given once
+    "list_channels": network("accepted"),
+    "join_channel": network("not_found", *channel()),
+    "invite_agent_to_channel": network("not_found", *channel(invited_agent_id=agent("erin"))),
+    "leave_channel": network("not_found", *channel()),
+    "remove_channel_member": network("not_found", *channel(target_agent_id=agent("bob"))),
+    "transfer_channel": network("not_found", *channel(new_owner_agent_id=agent("bob"))),
+    "list_channel_members": network("not_found", *channel()),
+    "send_channel_message": network("not_found", *channel(body=lambda _: "hello")),
+    "get_channel_history": network("not_found", *channel()),
+    # The wire: who signs is who acts
+    "wire_info": wire("accepted"),
+    "presence": wire("accepted"),
+    "resolve_code": wire("accepted", lambda _: {"code": "ALIC"}),
+    "canonicalize": wire("accepted", lambda w: {"envelope": w.line.next("SAY")["envelope"]}),
+    "send_call": wire("accepted", lambda w: w.bench.calling(w.desks["alice"], w.desks["bob"])),
+    "send_env": wire("accepted", lambda w: w.line.next("SAY")),
+    "read_conv": Row(
+        params=lambda w: {"conv": w.line.conv},
+        nobody="unknown_conv",
+        scopeless="unknown_conv",
+        stranger="unknown_conv",
+        owner="unknown_conv",
+        foreign=lambda _: {"conv": "f" * 16},
+    ),
+    "receipt": Row(
+        params=lambda w: {"conv": w.line.conv, "n": 0},
+        nobody="unknown_conv",
+        scopeless="unknown_conv",
+        stranger="unknown_conv",
+        owner="unknown_conv",
+        foreign=lambda _: {"conv": "f" * 16, "n": 0},
+    ),
+    "list_convs": wire("unauthenticated"),
+    "desk_rings": wire(
+        "unauthenticated", lambda _: {"code": "ALIC"}, stranger="not_a_party"
+    ),  # that the desk is there is no secret
+    "wait_for_events": wire("unauthenticated", stranger="accepted", scopeless="insufficient_scope"),
+    "open_desk": wire("desk_exists", signed("open_desk", code="ZULU")),
+    "move_desk": wire("bad_request", lambda w: signed("move_desk", code="ALIC", new_pk=w.desks["bob"].pk)(w)),
+    "cancel_move": wire("not_found", signed("cancel_move", code="ALIC")),
+    "screen_desk": wire("accepted", signed("screen_desk", code="ALIC", allow=[], deny=[], mode="all")),
+    "close_desk": wire("unknown_desk", signed("close_desk", code="ZULU")),
+}

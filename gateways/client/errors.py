@@ -25,6 +25,12 @@ class Refused(DealerError):
         return self.refusal.code
 
     @property
+    def reason(self) -> str | None:
+        """Of quota_exceeded: what there is too much of; `loop` where the loop guard has stopped a talk."""
+        reason = self.refusal.detail.get("reason")
+        return reason if isinstance(reason, str) else None
+
+    @property
     def retry_after_s(self) -> float | None:
         """The wait that the wire asks for, seconds; None where it asks for none."""
         wait = self.refusal.detail.get("retry_after_ms")
@@ -41,6 +47,17 @@ class Disconnected(DealerError):
         super().__init__(why)
         self.retry_after_s = retry_after_s
         self.close_code = close_code
+
+
+class Missed(DealerError):
+    """A stream does not reach back to where the reader stood; what was lost can't be read from it any more.
+
+    `reason`: trimmed, epoch_changed, unknown or future (wire.md, Streams). Reading goes on after it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"events are missing: {reason}")
+        self.reason = reason
 
 
 class WireFault(DealerError):

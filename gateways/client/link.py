@@ -25,6 +25,8 @@ ANSWER_S: Final = 10.0
 """Seconds to wait for an answer before asking again: twice what a commit of the wire may take."""
 _WAIT: Final = frozenset({"rate_limited", "overloaded"})
 _ASK_AGAIN: Final = frozenset({"unavailable", "in_doubt"})
+PASSING: Final = _WAIT | _ASK_AGAIN
+"""Refusals after which the same is asked again."""
 
 
 class Deliver(Protocol):
@@ -39,7 +41,15 @@ class Deliver(Protocol):
         ...
 
 
-class Link(Protocol):
+class Asked(Protocol):
+    """What can be asked once."""
+
+    async def request(self, method: str, params: bytes) -> bytes:
+        """Ask once. Waits for a connection first. Raises Refused; Disconnected when no answer came."""
+        ...
+
+
+class Link(Asked, Protocol):
     """One principal's connection to a wire, however it is made."""
 
     signer: Signer
@@ -51,16 +61,12 @@ class Link(Protocol):
         """Keep the stream until cancelled. Started once it is followed; a first failure is raised."""
         ...
 
-    async def request(self, method: str, params: bytes) -> bytes:
-        """Ask once. Waits for a connection first. Raises Refused; Disconnected when no answer came."""
-        ...
-
     def proof(self) -> dict[str, Any]:
         """The params that show a read is ours, where the connection itself doesn't."""
         ...
 
 
-async def settle(link: Link, method: str, params: bytes, *, backoff: Backoff | None = None) -> bytes:
+async def settle(link: Asked, method: str, params: bytes, *, backoff: Backoff | None = None) -> bytes:
     """Ask with the identical bytes until the wire answers for good (wire.md, Retries). Raises Refused.
 
     It never gives up: bound it with a cancel scope. After cancelling, the outcome of a change is unknown, and
@@ -162,7 +168,7 @@ class WebSocketLink:
                 up()
                 await self._stay(socket)
         except Refused as no:
-            if no.code in _WAIT | _ASK_AGAIN:
+            if no.code in PASSING:
                 raise Disconnected(str(no), no.retry_after_s) from None
             raise
         finally:

@@ -43,6 +43,11 @@ class Token:
         self.renew_at = asked_at + RENEW * life_s
         self.until = asked_at + life_s
 
+    @property
+    def lives(self) -> bool:
+        """Whether its time is not over."""
+        return trio.current_time() < self.until
+
     def __repr__(self) -> str:
         return f"Token(until={self.until:.0f})"
 
@@ -72,18 +77,20 @@ class Tokens:
         self._fault: Exception | None = None
 
     async def get(self, instead_of: Token | None = None) -> Token:
-        """A token that is good for a while. `instead_of`: one that the broker did not take.
+        """A token that is good for a while. `instead_of`: one that the broker did not take; it is forgotten.
 
         Who comes while somebody asks gets what that one gets. Raises Refused (unauthenticated: the key is none of the
         agent's any more), Disconnected where there was no answer (not while the last one is still good), WireFault.
         Cancelling leaves the next one to ask.
         """
         await trio.lowlevel.checkpoint()
-        if (token := self._good(instead_of)) is not None:
+        if instead_of is not None and self._token is instead_of:
+            self._token = None
+        if (token := self._good()) is not None:
             return token
         asked = self._asked
         async with self._lock:
-            if (token := self._good(instead_of)) is not None:
+            if (token := self._good()) is not None:
                 return token
             if self._asked > asked and self._fault is not None:
                 raise self._fault
@@ -91,20 +98,16 @@ class Tokens:
                 self._token, self._fault = await self._fetch(), None
             except (Refused, Disconnected, WireFault) as fault:
                 self._fault = fault
-                if isinstance(fault, Disconnected) and (token := self._last(instead_of)) is not None:
-                    return token
+                if isinstance(fault, Disconnected) and self._token is not None and self._token.lives:
+                    return self._token
                 raise
             finally:
                 self._asked += 1
             return self._token
 
-    def _good(self, instead_of: Token | None) -> Token | None:
-        token = self._last(instead_of)
-        return token if token is not None and trio.current_time() < token.renew_at else None
-
-    def _last(self, instead_of: Token | None) -> Token | None:
+    def _good(self) -> Token | None:
         token = self._token
-        return token if token is not None and token is not instead_of and _lives(token) else None
+        return token if token is not None and trio.current_time() < token.renew_at else None
 
     async def _fetch(self) -> Token:
         """Ask. A clock of ours that turns out to be wrong by the refusal itself is put right, once."""
@@ -152,10 +155,6 @@ class Tokens:
             return False
         self._clock.correct(shown_ms)
         return True
-
-
-def _lives(token: Token) -> bool:
-    return trio.current_time() < token.until
 
 
 def _refused(answer: httpx.Response) -> Exception:

@@ -12,15 +12,7 @@ from gateways.client.clockwork import WireClock
 from gateways.client.errors import Disconnected, Refused, WireFault
 from gateways.client.token import Token, Tokens
 from tests.gateways.client.fake_issuer import ORIGIN, START_S, FakeIssuer, error
-
-AGENT = "ag_01JZ6M5VQW8T3N4R2P7X9Y0ABC"
-
-
-@pytest.fixture
-def issuer(alfa: SigningKey) -> FakeIssuer:
-    made = FakeIssuer()
-    made.enter(AGENT, alfa.pk)
-    return made
+from tests.gateways.client.fake_network import AGENT
 
 
 def right_clock() -> WireClock:

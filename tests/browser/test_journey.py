@@ -92,7 +92,7 @@ def test_an_app_that_is_not_let_in_is_told_so(broker: str, open_page: Opened) ->
     watched = open_page(NARROW)
     page = watched.page
     sign_up_and_claim(watched, broker, Agent(broker, "Quote desk"))
-    with app(broker, HOSTILE[:60]) as client:
+    with app(broker, '<b>Desk</b> & "assistant" مرحبا') as client:
         page.goto(client.asking("message"))
         watched.seen("consent-hostile")
         page.click("button[value=deny]")
@@ -119,7 +119,7 @@ def test_a_keyboard_is_enough_to_let_an_app_in(broker: str, open_page: Opened) -
         raise AssertionError(f"{until} can't be reached")
 
     with app(broker, "Desk assistant") as client:
-        page.goto(client.asking("message channel"))
+        page.goto(client.asking("profile message channel"))
         press("Tab", "input[type=radio]")
         page.keyboard.press("Space")
         assert page.is_checked(f"input[value='{agent.agent_id}']")

@@ -8,12 +8,16 @@ import pytest
 
 from broker.app import Broker
 from gateways.metrics import Metrics
+from gateways.oauth.server import AUTHORIZE
 from gateways.web import web_app
 from gateways.wrappers import Origins
 from tests.gateways.pages.conftest import Browser
+from tests.support.agents import make_agent
+from tests.support.authserver import signing_in
 from tests.support.broker import open_bench, tuned
 from tests.support.html import Document
-from tests.support.owners import CHEAP, PASSWORD
+from tests.support.owners import CHEAP, PASSWORD, new_owner
+from tests.support.signin import answer_in
 
 
 @pytest.fixture
@@ -64,3 +68,42 @@ async def test_the_style_is_served(browser: Browser) -> None:
     (link,) = Document(browser.page).all("link")
     style = await browser.get(link.attributes["href"])
     assert (style.status_code, style.headers["content-type"]) == (200, "text/css; charset=utf-8")
+
+
+@pytest.mark.requirement("pages.consent", "pages.grants", "pages.not-mine")
+async def test_an_app_is_let_in_for_an_agent_and_signed_out_again() -> None:
+    """The whole way over real doors: authorize, sign in, consent, token, and refused once it is signed out."""
+    async with open_bench(tuned(owners=msgspec.structs.asdict(CHEAP))) as bench, signing_in(bench) as doors:
+        browser, client_id = Browser(doors.http), (await doors.register())["client_id"]
+        asked = await browser.get(AUTHORIZE, params=doors.query(client_id, scope="profile message channel"))
+        shown = await browser.get(asked.headers["location"])
+        await browser.get(shown.headers["location"])
+        led = Document(browser.page).all("a")[-1].attributes["href"]
+        await browser.get(led)
+        (next,) = [each.attributes["value"] for each in Document(browser.page).all("input") if
+                   each.attributes["name"] == "next"]  # fmt: skip
+        signed_up = await browser.post("/sign-up", email="ann@x.example", password=PASSWORD, next=next)
+        assert signed_up.headers["location"] == asked.headers["location"]
+        owner_id = doors.http.cookies["turret"].partition(".")[0]
+        mine = await make_agent(bench, "Mine", owner_id=owner_id, tier="claimed")
+        other = await make_agent(bench, "Another", owner_id=await new_owner(bench), tier="claimed")
+        page = await browser.get(asked.headers["location"])
+        assert Document(page.text).faults == []
+        (ask,) = httpx.URL(asked.headers["location"]).params.get_list("ask")
+        fields = {"ask": ask, "scope": ["profile", "message"], "decision": "allow"}
+        refused = await browser.post("/consent", **fields, subject=other.agent)
+        assert (refused.status_code, "not yours" in refused.text) == (400, True)
+        allowed = await browser.post("/consent", **fields, subject=mine.agent)
+        back = answer_in(Document(allowed.text).one("back").attributes["href"])
+        answer = await doors.token(**doors.redemption(client_id, back["code"]))
+        bearer = {"authorization": f"Bearer {answer.json()['access_token']}"}
+        me = await doors.ask("POST", "/v1/whoami", json={}, headers=bearer)
+        assert (me.json()["agent_id"], me.json()["scopes"]) == (mine.agent, ["message", "profile"])
+        await browser.get("/owner/grants")
+        assert "An app" in browser.page
+        (grant_id,) = [each.attributes["value"] for each in Document(browser.page).all("input") if
+                       each.attributes["name"] == "grant_id"]  # fmt: skip
+        assert (await browser.post("/owner/grants", grant_id=grant_id)).status_code == 303
+        assert (await doors.ask("POST", "/v1/whoami", json={}, headers=bearer)).status_code == 401
+        await browser.get("/owner/claim")
+        assert (await browser.post("/owner/grants", grant_id="gr_" + "0" * 26)).status_code == 404

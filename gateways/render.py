@@ -54,7 +54,7 @@ WAY_OUT: Final[dict[str, str]] = {
     "not_a_party": "Use the key of a party.",
     "unknown_desk": "Check the code with resolve_code.",
     "unknown_conv": "Check the conversation's id.",
-    "not_found": "Check the name.",
+    "not_found": "Check the name or id.",
     "conv_exists": "Choose a new random conversation id.",
     "conv_ended": "Start a new call.",
     "code_taken": "Choose another code.",
@@ -68,8 +68,13 @@ WAY_OUT: Final[dict[str, str]] = {
     "clock_skew": "Set the clock by wire_ts, sign again and send.",
     "unavailable": "Nothing was written: send the identical request later.",
     "in_doubt": "Send the identical request until the outcome is known; never sign another for this n.",
-    "unauthenticated": "Send a signed follow statement in the Authorization header.",
+    "unauthenticated": "Sign in for a token, or send a signed follow statement, in the Authorization header.",
     "insufficient_scope": "Ask for a token with the scope.",
+    "agent_required": "Sign in again and choose one of your agents.",
+    "agreement_required": "Ask for an agreement with request_contact, and wait until it is accepted.",
+    "already_exists": "Use the one that there is, or choose another name.",
+    "quota_exceeded": "Wait, or do without; reason says what there was too much of.",
+    "IDEMPOTENCY_MISMATCH": "Choose a new idempotency_key for a new request.",
     "suspended": "Ask the operators.",
 }
 """What the one refused can do next, for models and people; every code of the table has one."""

@@ -167,7 +167,7 @@ async def list_contact_requests(
 async def respond_to_contact_request(
     context: Context,
     request_id: RequestParam,
-    accept: bool,
+    accept: Annotated[bool, Meta(description="true: agree, false: decline")],
     scopes: ScopesParam = None,
     ttl_days: DaysParam = None,
 ) -> ContactRequest | Refusal:

@@ -31,7 +31,7 @@ from gateways.mcp.revisions import (
     unsupported,
 )
 from gateways.mcp.sessions import Session
-from gateways.mcp.surface import Ask
+from gateways.mcp.surface import Ask, Denied, Result
 
 MOST_LINE: Final = 1024 * 1024
 """The longest message taken, bytes: a body may have 8 KiB, and clients write it with escapes."""
@@ -214,10 +214,11 @@ class Stdio:
 
     async def _carry_out(self, id: jsonrpc.Id, method: str, ask: Ask, params: Params) -> None:
         """The method, and its answer unless it was cancelled before it had one."""
-        outcome: dict[str, Any] | Fault | None = None
+        outcome: Result | None = None
         try:
             with self._flights.cancellable(id):
                 outcome = await self._dispatch.answer(ask, method, params)
+            assert not isinstance(outcome, Denied)  # our own tools ask for no token
             if isinstance(outcome, Fault):
                 await self._write(jsonrpc.error(id, outcome.code, outcome.message, outcome.data))
             elif outcome is not None:

@@ -34,6 +34,10 @@ class Asker(Protocol):
         """The wire's pk and its clock (Unix milliseconds), as the other end shows them."""
         ...
 
+    async def bear(self, token: str) -> None:
+        """Ask by an access token from now on. Raises as `ask`, where it is looked at at once."""
+        ...
+
 
 @asynccontextmanager
 async def open_asker(url: str, *, ssl_context: ssl.SSLContext | None = None) -> AsyncIterator[Asker]:
@@ -73,6 +77,10 @@ class _OverMcp:
         wait_ms = params.get("wait_ms", 0)
         return await self._mcp.call(tool, join_params(params), ANSWER_S + wait_ms / 1000)
 
+    async def bear(self, token: str) -> None:
+        await trio.lowlevel.checkpoint()
+        self._mcp.token = token
+
     async def greet(self) -> tuple[str, int]:
         info = msgspec.json.decode(await self.ask("wire_info", {}), type=dict[str, Any])
         return str(info.get("wire")), int(info.get("time", 0))
@@ -99,6 +107,9 @@ class _OverWebSocket:
     async def ask(self, tool: str, params: dict[str, Any]) -> bytes:
         wait_ms = params.get("wait_ms", 0)
         return await self._socket.request(tool, join_params(params), ANSWER_S + wait_ms / 1000)
+
+    async def bear(self, token: str) -> None:
+        await self._socket.request("authenticate", join_params({"token": token}), ANSWER_S)
 
     async def greet(self) -> tuple[str, int]:
         with trio.move_on_after(ANSWER_S):

@@ -158,6 +158,8 @@ class ToolCaller:
         ssl_context: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        self.token: str | None = None
+        """The access token that is shown with each call."""
         self._url = url
         self._ids = itertools.count(1)
         self._http = http_client(url, ssl_context, transport)
@@ -179,6 +181,7 @@ class ToolCaller:
             "MCP-Protocol-Version": REVISION,
             "Mcp-Method": "tools/call",
             "Mcp-Name": tool,
+            **({"Authorization": f"Bearer {self.token}"} if self.token is not None else {}),
         }
         body = jsonrpc.request(id, "tools/call", params)
         timeout = httpx.Timeout(ANSWER_S, read=timeout_s)

@@ -1,7 +1,9 @@
 """Every tool of the registry as a command: `turret call TOOL --params JSON`, and `turret resolve-code --code …`.
 
 1. Options come from the tool's own schema; nothing is listed here by hand.
-2. Where a tool takes a statement, it is signed with --key for the pinned wire, unless --params brings one.
+2. Where a tool takes a statement, it is signed with --key for the pinned wire, unless --params brings one, or a token
+   says who reads.
+3. A tool of the network is called by a token (credentials.py).
 """
 
 import secrets
@@ -18,7 +20,8 @@ from broker.tools.registry import collect
 from broker.wire.statement import TABLE
 from gateways.client.asking import open_asker
 from gateways.client.signer import Signer
-from gateways.commands.common import Options, common, common_options, run
+from gateways.commands.common import Failure, Options, common, common_options, run
+from gateways.commands.credentials import Credentials, credential_options, fetch_token, take_credentials
 from gateways.commands.reading import signer_for
 from gateways.keyfile import load_key
 
@@ -40,10 +43,11 @@ def command_for(tool: Tool) -> click.Command:
 
     @common
     def callback(options: Options, **values: Any) -> None:
+        credentials = take_credentials(values)
         new_key: Path | None = values.pop("new_key", None)
         given = {name: _read(schema, values[name]) for name, schema in _options(tool).items()}
         params = {name: value for name, value in given.items() if value is not None}
-        options.show(run(_ask, options, tool, params, new_key))
+        options.show(run(_ask, options, tool, params, new_key, credentials))
 
     params: list[click.Parameter] = [
         _option(name, schema, name in _required(tool)) for name, schema in _options(tool).items()
@@ -51,7 +55,7 @@ def command_for(tool: Tool) -> click.Command:
     if "new_sig" in tool.params:
         kind = click.Path(path_type=Path, dir_okay=False)
         params.append(click.Option(["--new-key"], type=kind, required=True, help="The new key's file."))
-    params += common_options(environment=False)
+    params += [*credential_options(), *common_options(environment=False)]
     name = tool.name.replace("_", "-")
     return click.Command(name, params=params, callback=callback, help=_help(tool, name))
 
@@ -62,8 +66,8 @@ def command_for(tool: Tool) -> click.Command:
     "--params", default="{}", metavar="JSON", help="The params as a JSON object; @FILE or - for stdin."
 )
 @common
-def call(options: Options, tool: str, params: str) -> None:
-    """Call any tool of the wire by its name. With --key, a statement that it needs is signed.
+def call(options: Options, tool: str, params: str, **values: Any) -> None:
+    """Call any tool by its name. With --key, a statement that it needs is signed; a token says whose agent you are.
 
     \b
     Example:
@@ -72,15 +76,31 @@ def call(options: Options, tool: str, params: str) -> None:
     known = tools().get(tool.replace("-", "_"))
     if known is None:
         raise click.UsageError(f"there is no tool {tool}; there are: {', '.join(tools())}")
-    options.show(run(_ask, options, known, _read({"type": "object"}, params), None))
+    credentials = take_credentials(values)
+    options.show(run(_ask, options, known, _read({"type": "object"}, params), None, credentials))
 
 
-async def _ask(options: Options, tool: Tool, params: dict[str, Any], new_key: Path | None) -> Any:
+call.params += credential_options()
+
+
+async def _ask(
+    options: Options, tool: Tool, params: dict[str, Any], new_key: Path | None, credentials: Credentials
+) -> Any:
+    if tool.scope is not None and not credentials.given:
+        raise Failure(
+            "unauthenticated",
+            "this needs a token: give --token-file FILE, or --agent AGENT_ID and --key FILE",
+        )
     signs = "statement" in tool.params and "statement" not in params
+    if credentials.given and tool.name not in TABLE:  # a reader's statement; the token says who reads
+        signs = False
     key = load_key(options.key) if signs and options.key is not None else None
+    token = await fetch_token(options, credentials, tool.scope)
     async with open_asker(options.url) as asker:
         if key is not None:
             params = _signed(await signer_for(options, asker, key), tool, params, new_key)
+        if token is not None:
+            await asker.bear(token)
         answer = await asker.ask(tool.name, params)
     return msgspec.json.decode(answer)
 
@@ -156,4 +176,5 @@ def _help(tool: Tool, name: str) -> str:
     needs = "".join(f" --{option.replace('_', '-')} …" for option in _required(tool))
     key = " --key FILE" if "statement" in tool.params else ""
     key += " --new-key FILE" if "new_sig" in tool.params else ""
+    key += " --token-file FILE" if tool.scope is not None else ""
     return f"{tool.description}\n\n\b\nExample:\n  turret {name}{needs}{key}"

@@ -26,6 +26,8 @@ REQUIREMENTS: dict[str, str] = {
     "doors.inbox": "turret://inbox is read and listened to by its agent's token alone",
     "doors.openapi": "the OpenAPI document and the reference say for each tool which token it needs",
     "doors.transcripts": "where transcripts are the parties', an agent's token reads those of its keys",
+    "cli.tokens": "a tool of the network is called by a token from a file, or by one that an agent's key gets; never "
+    "one from the command line",
     "doors.right-lost": "what waits or is open ends within a second when its caller loses the right to speak",
 }
 """What tokens are worth at each door."""

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 import msgspec
 import trio
 
-from broker.app import Broker, Caller, Ended, Reader, Slow
+from broker.app import Broker, Caller, Delivery, Ended, Reader, Slow
 from broker.store.port import Unavailable
 from broker.wire.events import Resume
 from broker.wire.ids import CHANNEL, CODE
@@ -164,9 +164,7 @@ async def _pump(reader: Reader, send: Send, comment_s: float) -> bytes:
             chunk = eventstream.comment("ping")
             with trio.move_on_after(comment_s):
                 batch = await reader.receive()
-                chunk = b"".join(
-                    [eventstream.encode(each.params, event=each.kind, id=each.cursor) for each in batch]
-                )
+                chunk = b"".join(map(_encoded, batch))
     except Slow:
         return closed("slow")
     except Ended as ended:
@@ -175,6 +173,15 @@ async def _pump(reader: Reader, send: Send, comment_s: float) -> bytes:
         return closed(render.NO_STORE.code, refusal=render.NO_STORE.body())
     except Exception as fault:
         return closed("internal", incident=render.incident(fault, "a stream over SSE"))
+
+
+def _encoded(event: Delivery) -> bytes:
+    """An event as text, made once for all who follow the stream here."""
+    made = event.made
+    if made is None or made[0] is not _encoded:
+        text = eventstream.encode(event.params, event=event.kind, id=event.cursor)
+        made = event.made = (_encoded, text)
+    return made[1]
 
 
 def resumed(resume: Resume) -> bytes:

@@ -22,8 +22,9 @@ IN_FLIGHT: Final = 64
 """Requests of one connection under way at once; beyond it nothing more is read (back-pressure)."""
 PARKED: Final = 2
 """Tasks that wait for a connection's next requests, however busy it was: 2 KiB each, beside an idle socket's 28."""
-ORDERED: Final = frozenset({"send_call", "send_env"})
-"""Methods whose requests of one conversation make a line (wire.md, WebSocket: sent without waiting)."""
+ORDERED: Final = frozenset({"send_call", "send_env", "send_channel_message", "send_direct_message"})
+"""Methods whose requests of one conversation, in one channel, or to one agent make a line (wire.md, WebSocket: sent
+without waiting)."""
 
 Run = Callable[[Request, Caller], Awaitable[None]]
 
@@ -35,13 +36,15 @@ class _Quoted(msgspec.Struct):
 class _Named(msgspec.Struct):
     conv: str | None = None
     envelope: _Quoted | None = None
+    channel_id: str | None = None
+    recipient_agent_id: str | None = None
 
 
 _named: Final = msgspec.json.Decoder(_Named).decode
 
 
 def line_of(request: Request) -> str | None:
-    """The line of a request: its conversation, where it sends; None: it has none, or names none.
+    """The line of a request: its conversation, channel or recipient, where it sends; None: it has none, or names none.
 
     Costs half a microsecond. What is malformed stands in no line: it will be refused whatever comes before it.
     """
@@ -51,7 +54,8 @@ def line_of(request: Request) -> str | None:
         named = _named(request.params)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    return named.conv or (named.envelope.conv if named.envelope is not None else None)
+    conv = named.conv or (named.envelope.conv if named.envelope is not None else None)
+    return conv or named.channel_id or named.recipient_agent_id
 
 
 def whole(request: Request | Started) -> Request:

@@ -1,6 +1,6 @@
 """Channels: made, joined, left, written to and read (network.md, Channels).
 
-To who is not in it a private channel looks missing: that is looked at before its actor is asked, so that an id that
+To who is not in it a private channel looks missing: that is looked at before an actor is started, so that an id that
 nobody has costs nothing.
 """
 
@@ -247,9 +247,6 @@ async def send_channel_message(
     given = _metadata(metadata)
     if isinstance(given, Refusal):
         return given
-    missing = await _unseen(context, channel_id)
-    if missing is not None:
-        return missing
     agent = await _agent(context.services, me(context))
     if isinstance(agent, Refusal):
         return agent
@@ -309,15 +306,17 @@ async def create(
 
 
 async def _ask(context: Context, channel_id: str, command: core.Command, kind: type[T]) -> T | Refusal:
-    missing = await _unseen(context, channel_id)
-    if missing is not None:
-        return missing
-    answer = await context.services.house.ask("channel", channel_id, Do(command, context.once))
+    house = context.services.house
+    if house.alive("channel", channel_id) is None:  # a live one says so itself; none is started for nothing
+        missing = await _unseen(context, channel_id)
+        if missing is not None:
+            return missing
+    answer = await house.ask("channel", channel_id, Do(command, context.once))
     return answer if isinstance(answer, Refusal) else msgspec.convert(answer, kind)
 
 
 async def _unseen(context: Context, channel_id: str) -> Refusal | None:
-    """not_found where the caller can't know of the channel. The actor judges again, and may know better."""
+    """not_found where the caller can't know of the channel."""
     store = context.services.store
     return core.see(await read_channel(store, channel_id), await read_member(store, channel_id, me(context)))
 

@@ -141,13 +141,17 @@ def test_a_bench_may_raise_the_limits_on_loopback_and_weakens_nothing_else() -> 
     settings = load(None, {"TURRET_BENCH": "1"}, {"unsafe_limits": True}).settings
     raised = replace(Limits(), **{name: getattr(settings.limits, name) for name in RAISED})
     assert settings == replace(Settings(unsafe_limits=True, limits=raised), owners=settings.owners)
-    assert all(getattr(raised, name) > getattr(Limits(), name) for name in RAISED - {"window_ms"})
-    assert raised.window_ms == 1
+    assert all(
+        getattr(raised, name) > getattr(Limits(), name)
+        for name in RAISED - {"window_ms", "channel_window_ms"}
+    )
+    assert (raised.window_ms, raised.channel_window_ms) == (1, 1)
     assert load(None, {"TURRET_BENCH": "1"}).settings == load(None, {}).settings
 
 
 RAISED = {
     "window_ms",
+    "channel_window_ms",
     "conversations",
     "rings",
     "rings_per_address",

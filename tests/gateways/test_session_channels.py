@@ -56,6 +56,22 @@ async def test_the_agents_own_stream_tells_of_a_channel_that_is_not_followed_onc
         assert [each["method"] for each in await peer.rest()] == ["channel_message"]
 
 
+@pytest.mark.requirement("channel.doors", "ws.sends-in-order")
+async def test_what_is_sent_without_waiting_stands_in_the_order_in_which_it_was_sent(bench: Bench) -> None:
+    town = await open_town(bench, 1)
+    async with open_session(bench.broker, town.owner) as peer:
+        bodies = [f"{at}" for at in range(20)]
+        params = [{"channel_id": town.id, "body": each} for each in bodies]
+        await peer.session.receive(
+            [request(at, "send_channel_message", **each) for at, each in enumerate(params)]
+        )
+        assert {each["id"]: each["result"]["seq"] for each in await peer.rest()} == {
+            at: at + 1 for at in range(20)
+        }
+    history = await town.call("get_channel_history", town.owner)
+    assert [each["body"] for each in history["messages"]] == bodies
+
+
 @pytest.mark.requirement("channel.cut-off", "channel.doors")
 async def test_who_is_removed_is_told_why_its_stream_ends(bench: Bench) -> None:
     town = await open_town(bench, 2)

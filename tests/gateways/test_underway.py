@@ -31,6 +31,12 @@ def test_a_line_is_the_conversation_that_is_sent_in() -> None:
     assert line_of(sending()) == A
     assert line_of(sending(quoted=B, method="send_call")) == B
     assert line_of(sending(method="read_conv")) is None
+    for method, name in (
+        ("send_channel_message", "channel_id"),
+        ("send_direct_message", "recipient_agent_id"),
+    ):
+        assert line_of(Request(1, True, method, json.dumps({name: "x1", "body": "hi"}).encode())) == "x1"
+    assert line_of(Request(1, True, "join_channel", b'{"channel_id":"x1"}')) is None
 
 
 @given(

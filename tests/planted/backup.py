@@ -12,7 +12,7 @@ COMMANDS = "gateways/commands/"
 CALL = "gateways/client/call.py"
 
 MUTANTS = (
-    ("retries.resubmit", APP, "        await read_restored(store),\n", ""),
+    ("retries.resubmit", APP, "calls.idle_s, restored)", "calls.idle_s)"),
     ("retries.resubmit", CORE, "        resubmitted=lost,\n", ""),
     ("retries.resubmit-event", ACTOR, ", resubmitted=record.resubmitted", ""),
     ("retries.resubmit-limits", CORE, "if not is_end and not lost and len(", "if not is_end and len("),
@@ -52,7 +52,7 @@ MUTANTS = (
         "self._beyond(STREAM_LAST, streams)",
         "streams.items()",
     ),
-    ("store.restore-under-load", APP, "        await read_restored(store),\n", ""),
+    ("store.restore-under-load", APP, "calls.idle_s, restored)", "calls.idle_s)"),
     ("store.backup-file", BACKUP, "os.O_EXCL, 0o600))", "os.O_EXCL, 0o644))"),
     (
         "store.backup-file",

@@ -141,7 +141,7 @@ MUTANTS = (
     ("http.json-only", PLAIN, "if len(types) != 1 or not is_json(types[0]):", "if False:"),
     ("limits.client-address", CALLER, "    if address is None:\n", "    if False:\n"),
     ("http.plain-refusal", PLAIN, "return no(result)", "return answer(200, [], b'{}')"),
-    ("streams.sse-events", SSE, "event=each.kind, id=each.cursor", "event=each.kind"),
+    ("streams.sse-events", SSE, "event=event.kind, id=event.cursor", "event=each.kind"),
     ("streams.sse-comment", SSE, "with trio.move_on_after(comment_s):", "with trio.move_on_after(1e9):"),
     (
         "streams.sse-cursor",

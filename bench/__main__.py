@@ -24,6 +24,7 @@ SHORT: Final[Mapping[str, str]] = {
     "noisy": "bench.dealers --noisy --seconds 4",
     "micro": "bench.micro --seconds 0.2",
     "fanout": "bench.fanout --seconds 2",
+    "channel": "bench.fanout --channel --followers 100 1000 --over ws sse --seconds 2",
     "idle": "bench.idle --sockets 1000 --kinds dealer --seconds 5",
     "restart": "bench.restart --envelopes 50000 --clients 200",
     "mcp": "bench.mcp --seconds 0.5 --runs 2",

@@ -3,24 +3,24 @@
 `python -m bench.fanout` has one dealer write, over the dealing port, and measures how its events reach followers:
 
 - `one`: all follow one stream, over WebSocket on the dealing port, over the public port's /ws, or over SSE (/rings);
-- `many`: it writes to as many desks in turn, each with one follower: every event has an encoding of its own.
+- `many`: it writes to as many desks in turn, each with one follower: every event has an encoding of its own;
+- `--channel` instead: the owner of a channel sends, and so many other members follow it (SSE: /channels), each an agent
+  with a token of its own.
 
 Where the next event is written when the last follower has this one (`idle`), latencies are looked at: until the
-acknowledgement, and from there until the last follower (0: it had it before). Several under way (`full`) give the
-events a second and the CPU of each. Every follower must get every event of its stream, once and in order, or the
-benchmark fails with exit code 1.
+acknowledgement, from there until the last follower (0: it had it before), and of both together (`whole`). Several
+under way (`full`) give the events a second and the CPU of each. Every follower must get every event of its stream, once
+and in order, or the benchmark fails with exit code 1.
 
     python -m bench.fanout --json
     python -m bench.fanout --followers 1 100 --over sse --shapes one
+    python -m bench.fanout --channel --followers 100 1000 --over ws sse
 
 With --json the last line of stdout is one object.
 """
 
 import argparse
-import gc
-import select
 import sys
-import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,23 +28,25 @@ from typing import Any, Final
 
 import msgspec
 
+from bench.channel import Channel, Room, prepare
+from bench.fan import Event, Fan
 from bench.followers import Follower, SseFollower, WebSocketFollower
 from bench.kit import plot
 from bench.kit.machine import about, cpu_s, verifications_per_s
 from bench.kit.parties import Dealer, Line, check_transcripts, codes
 from bench.kit.report import Lag, finish, percentile, say, table
 from bench.kit.server import Broker, turret
-from bench.kit.websocket import SILENCE_S, Lost, Refused, control, measure
+from bench.kit.websocket import Lost, Refused
 
 OVER: Final = ("dealing", "ws", "sse")
 SHAPES: Final = ("one", "many")
-READ_BYTES: Final = 32_768
-_ANSWER: Final = b'{"jsonrpc":"2.0","id":'
+CHANNEL: Final = "channel"
 UNDER_WAY: Final = 16
 """Events under way in a full run."""
 COLUMNS: Final = (
-    "shape", "over", "followers", "deliveries_per_s", "cpu_us_per_event", "cpu_us_per_delivery",
-    "cpu_us_per_further", "ack_p50_ms", "idle_p50_ms", "idle_p99_ms", "full_p50_ms", "full_p99_ms", "lag_p99_ms",
+    "shape", "over", "followers", "events_per_s", "deliveries_per_s", "cpu_us_per_event", "cpu_us_per_delivery",
+    "cpu_us_per_further", "ack_p50_ms", "idle_p50_ms", "idle_p99_ms", "whole_p50_ms", "whole_p99_ms", "full_p50_ms",
+    "full_p99_ms", "lag_p99_ms",
 )  # fmt: skip
 
 
@@ -56,6 +58,8 @@ class Row(msgspec.Struct, kw_only=True):
     followers: int
     deliveries_per_s: float
     """Events that followers got in a second of a full run."""
+    events_per_s: float = 0.0
+    """Events that were everywhere in a second of it."""
     cpu_us_per_event: float
     """The broker's CPU in a full run, verifying and storing included."""
     cpu_us_per_delivery: float
@@ -66,72 +70,24 @@ class Row(msgspec.Struct, kw_only=True):
     idle_p50_ms: float
     """The same, from the acknowledgement until the last follower has it; the load's own reading is in it."""
     idle_p99_ms: float
+    whole_p50_ms: float = 0.0
+    """The same, from writing until the last follower has it."""
+    whole_p99_ms: float = 0.0
     full_p50_ms: float
     full_p99_ms: float
     lag_p99_ms: float
     events: int
 
 
-class Event:
-    """One event of the plan: its frame, the chain that its answer and its text hold, and who must get it."""
-
-    __slots__ = ("acked_at", "chain", "frame", "id", "left", "sent_at", "to")
-
-    def __init__(self, line: Line, n: int, to: Sequence[Follower]) -> None:
-        self.id = line.index << 24 | n
-        self.frame = line.frames[n]
-        self.chain = line.chains[n]
-        self.to = to
-        self.left = len(to)
-        self.sent_at = self.acked_at = 0.0
-
-
-class Fan:
-    """One dealer who writes both sides of some conversations, and the followers of the desks called."""
+class Conversations(Fan):
+    """One dealer who writes both sides of some conversations, and the followers of the desks called: all of them of a
+    single conversation, or each of one of its own."""
 
     def __init__(self, writer: Dealer, called: Sequence[Dealer]) -> None:
         """Dial each of them and pick up. Nobody follows yet. Raises Lost."""
+        super().__init__(writer.socket)
         self.lines = [Line(at, writer, dealer) for at, dealer in enumerate(called)]
-        self.written = 0
-        """Events so far; they go round the conversations."""
-        self._socket = writer.socket
-        self._followers: list[Follower] = []
-        self._due: dict[int, tuple[Follower, deque[Event]]] = {}
-        self._acks: dict[int, Event] = {}
-        self._under_way = 0
-        self.acked: list[float] = []
-        """Of the last run, ms from writing to the acknowledgement."""
-        self._latencies: list[float] = []
         self.run(0.0, UNDER_WAY, 2 * len(called))
-
-    def follow(self, followers: Sequence[Follower]) -> None:
-        """Who must get the events from now on: all of a single conversation's, or each those of its own."""
-        self._followers = list(followers)
-        self._due = {each.socket.fileno(): (each, deque()) for each in followers}
-
-    def run(self, seconds: float, under_way: int, most: int) -> tuple[list[float], float]:
-        """Write for so long (0: all), at most `most`, so many under way at once. Raises Lost.
-
-        Returns ms from each acknowledgement to the last follower, sorted, and the seconds until the last of them.
-        """
-        plan = self._plan(most)
-        self.acked, self._latencies = [], []
-        sockets = [self._socket.socket, *(each.socket for each in self._followers)]
-        gc.collect()
-        gc.disable()
-        try:
-            with select.epoll() as epoll:
-                for each in sockets:
-                    epoll.register(each.fileno(), select.EPOLLIN)
-                    each.settimeout(0)  # with a timeout Python would ask the kernel twice
-                began = time.perf_counter()
-                self._drive(epoll, plan, began + seconds if seconds else float("inf"), under_way)
-                took = time.perf_counter() - began
-        finally:
-            gc.enable()
-            for each in sockets:
-                each.settimeout(SILENCE_S)
-        return sorted(self._latencies), took
 
     def counts(self) -> list[int]:
         """Envelopes that were acknowledged in each conversation."""
@@ -141,7 +97,8 @@ class Fan:
         """How many envelopes of the conversation `at` are written."""
         return (self.written + len(self.lines) - 1 - at) // len(self.lines)
 
-    def _plan(self, most: int) -> deque[Event]:
+    def plan(self, most: int) -> deque[Event]:
+        """They go round the conversations."""
         lines = self.lines
         for at, line in enumerate(lines):
             line.rewind(self._n(at))
@@ -150,76 +107,9 @@ class Fan:
         plan: deque[Event] = deque()
         for number in range(self.written, self.written + most):
             at, n = number % len(lines), number // len(lines)
-            plan.append(Event(lines[at], n, self._followers if alone else self._followers[at : at + 1]))
+            to = self.followers if alone else self.followers[at : at + 1]
+            plan.append(Event(at << 24 | n, lines[at].frames[n], lines[at].chains[n], to))
         return plan
-
-    def _drive(self, epoll: select.epoll, plan: deque[Event], end: float, under_way: int) -> None:
-        while True:
-            while plan and self._under_way < under_way and time.perf_counter() < end:
-                self._send(plan.popleft())
-            if not self._under_way:
-                return
-            ready = epoll.poll(SILENCE_S)
-            if not ready:
-                raise Lost(
-                    f"nothing came for {SILENCE_S:.0f} s, and {self._under_way} events are not everywhere"
-                )
-            for number, _ in ready:
-                if number in self._due:
-                    self._events(*self._due[number])
-                else:
-                    self._answers()
-
-    def _send(self, event: Event) -> None:
-        self.written += 1
-        self._under_way += 1
-        self._acks[event.id] = event
-        for follower in event.to:
-            self._due[follower.socket.fileno()][1].append(event)
-        event.sent_at = time.perf_counter()
-        self._socket.socket.sendall(event.frame)
-
-    def _answers(self) -> None:
-        """Take acknowledgements, and judge each."""
-        socket = self._socket
-        data = socket.socket.recv(READ_BYTES)
-        if not data:
-            raise Lost("the writer's connection was closed")
-        data, at = socket.rest + data, 0
-        while at < len(data):
-            start, end = measure(data, at)
-            if not end or end > len(data):
-                break
-            if data[at] == 0x81:
-                self._answer(data[start:end])
-            else:
-                socket.socket.sendall(control(data[at], data[start:end]))
-            at = end
-        socket.rest = data[at:]
-
-    def _answer(self, text: bytes) -> None:
-        id = int(text[len(_ANSWER) : text.index(b",", len(_ANSWER))]) if text.startswith(_ANSWER) else -1
-        event = self._acks.pop(id, None)
-        if event is None or event.chain not in text:
-            raise Lost(f"not the answer that was due: {text!r}")
-        event.acked_at = time.perf_counter()
-        self.acked.append((event.acked_at - event.sent_at) * 1000)
-        if not event.left:
-            self._complete(event, event.acked_at)
-
-    def _events(self, follower: Follower, due: deque[Event]) -> None:
-        """Take what has come to a follower: exactly what is due there."""
-        for text in follower.take():
-            if not due or due[0].chain not in text:
-                raise Lost(f"not the event that was due: {text[:300]!r}")
-            event = due.popleft()
-            event.left -= 1
-            if not event.left and event.acked_at:
-                self._complete(event, time.perf_counter())
-
-    def _complete(self, event: Event, at: float) -> None:
-        self._under_way -= 1
-        self._latencies.append((at - event.acked_at) * 1000)
 
 
 class Bench:
@@ -239,7 +129,7 @@ class Bench:
         called = [
             Dealer(dealing, next(self._codes), follow=False) for _ in range(count if shape == "many" else 1)
         ]
-        fan = Fan(writer, called)
+        fan = Conversations(writer, called)
         followers = [self._follower(over, called[at % len(called)]) for at in range(count)]
         fan.follow(followers)
         try:
@@ -254,16 +144,28 @@ class Bench:
             for dealer in (writer, *called):
                 dealer.socket.close()
 
+    def channel_row(self, over: str, count: int, room: Room) -> Row:
+        """The same for a channel with so many followers. Raises Lost, Refused."""
+        fan = Channel(room, self._broker)
+        members = fan.members(count, over)
+        fan.follow(members)
+        try:
+            return self._measure(fan, CHANNEL, over, count)
+        finally:
+            for each in members:
+                each.close()
+            fan.close()
+
     def _follower(self, over: str, dealer: Dealer) -> Follower:
         if over == "sse":
             return SseFollower(self._broker.http, dealer)
         return WebSocketFollower(self._broker.ws if over == "ws" else self._broker.dealing, dealer)
 
     def _measure(self, fan: Fan, shape: str, over: str, count: int) -> Row:
-        readers = count if shape == "one" else 1
+        readers = 1 if shape == "many" else count
         most = int(self._v * self._seconds / max(1, readers // 8)) + UNDER_WAY
         idle, _ = fan.run(self._seconds / 2, 1, most)
-        acked = sorted(fan.acked)
+        acked, whole = sorted(fan.acked), sorted(fan.whole)
         lag, scraped, cpu = Lag(), self._broker.metrics(), cpu_s(self._broker.pid)
         full, took = fan.run(self._seconds, UNDER_WAY, most)
         cpu = cpu_s(self._broker.pid) - cpu
@@ -280,6 +182,9 @@ class Bench:
             ack_p50_ms=round(percentile(acked, 0.5), 3),
             idle_p50_ms=round(percentile(idle, 0.5), 3),
             idle_p99_ms=round(percentile(idle, 0.99), 3),
+            events_per_s=round(events / took, 1),
+            whole_p50_ms=round(percentile(whole, 0.5), 3),
+            whole_p99_ms=round(percentile(whole, 0.99), 3),
             full_p50_ms=round(percentile(full, 0.5), 3),
             full_p99_ms=round(percentile(full, 0.99), 3),
             lag_p99_ms=lag.ms(0.99),
@@ -295,12 +200,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plot.need()
     rows: list[Row] = []
     errors: list[str] = []
-    with turret() as broker:
+    with prepare(max(options.followers) if options.channel else 0) as (data, room), turret(data) as broker:
         v = verifications_per_s()
         bench = Bench(broker, options.seconds, v)
         for shape, over, count in _plan(options):
             try:
-                rows.append(bench.row(shape, over, count))
+                if room is not None:
+                    rows.append(bench.channel_row(over, count, room))
+                else:
+                    rows.append(bench.row(shape, over, count))
             except (Lost, Refused, OSError) as fault:
                 errors.append(f"{shape}, {over}, {count} followers: {fault}")
                 say(f"FAILED: {errors[-1]}")
@@ -328,13 +236,15 @@ def compare(rows: Sequence[Row]) -> None:
     for row in rows:
         alike = [each for each in rows if (each.shape, each.over) == (row.shape, row.over)]
         base = min(alike, key=lambda each: each.followers)
-        if row.shape == "one" and row.followers > base.followers:
+        if row.shape != "many" and row.followers > base.followers:
             further = (row.cpu_us_per_event - base.cpu_us_per_event) / (row.followers - base.followers)
             row.cpu_us_per_further = round(further, 2)
 
 
 def _plan(options: argparse.Namespace) -> list[tuple[str, str, int]]:
-    """One stream with each number of followers, and as many desks as the most of them."""
+    """One stream with each number of followers, and as many desks as the most of them; or a channel with each."""
+    if options.channel:
+        return [(CHANNEL, over, count) for over in options.over for count in options.followers]
     plan = [("one", over, count) for over in options.over for count in options.followers]
     plan += [("many", over, max(options.followers)) for over in options.over]
     return [each for each in plan if each[0] in options.shapes]
@@ -356,6 +266,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--followers", type=int, nargs="+", default=[1, 100], metavar="N", help="(1 100)")
     parser.add_argument("--over", nargs="+", choices=OVER, default=list(OVER))
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument(
+        "--channel", action="store_true", help="a channel's followers, in place of the shapes"
+    )
     parser.add_argument("--seconds", type=float, default=1.0, help="of each full run (1)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="latency distribution; .png or .svg")
     parser.add_argument("--json", action="store_true", help="the last line of stdout is one object")

@@ -67,16 +67,21 @@ class WebSocketFollower(Follower):
 
 
 class SseFollower(Follower):
-    """GET /rings/<code>, with a follow statement of the desk's key in the Authorization header."""
+    """GET /rings/<code>, with a follow statement of the desk's key in the Authorization header; or another stream, with
+    the authorization that it needs."""
 
     def __init__(self, http: str, dealer: Dealer) -> None:
+        self.begin(http, f"/rings/{dealer.code}", f"Turret {proof(dealer)}")
+
+    def begin(self, http: str, path: str, authorization: str) -> None:
+        """Connect, ask, and take the resume. Raises Lost, OSError."""
         parts = urlsplit(http)
-        super().__init__(socket.create_connection((parts.hostname, parts.port), SILENCE_S))
+        Follower.__init__(self, socket.create_connection((parts.hostname, parts.port), SILENCE_S))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._text = b""
         self.socket.sendall(
-            f"GET /rings/{dealer.code} HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: text/event-stream\r\n"
-            f"Authorization: Turret {proof(dealer)}\r\n\r\n".encode()
+            f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: text/event-stream\r\n"
+            f"Authorization: {authorization}\r\n\r\n".encode()
         )
         head = b""
         while b"\r\n\r\n" not in head:

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from bench import fanout
+from bench import fan, fanout
 from bench.fanout import Row, compare
 from bench.followers import SseFollower, WebSocketFollower
 from bench.kit.websocket import Lost
@@ -25,9 +25,22 @@ def test_a_tiny_run_has_a_row_for_each_shape_and_way(capsys: pytest.CaptureFixtu
     assert all(each["ack_p50_ms"] > 0 for each in report["rows"])
 
 
-@pytest.mark.parametrize("over", ["dealing", "sse"])
+def test_a_channels_followers_have_a_row_for_each_way(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fanout.main([*TINY, "--channel", "--over", "dealing", "sse"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (report["ok"], report["errors"]) == (True, [])
+    assert [(each["shape"], each["over"], each["followers"]) for each in report["rows"]] == [
+        ("channel", over, count) for over in ("dealing", "sse") for count in (1, 3)
+    ]
+    assert all(each["events_per_s"] > 0 and each["whole_p99_ms"] > 0 for each in report["rows"])
+
+
+@pytest.mark.parametrize(
+    ("over", "given"),
+    [("dealing", ["--shapes", "one"]), ("sse", ["--shapes", "one"]), ("ws", ["--channel"])],
+)
 def test_an_event_that_a_follower_did_not_get_fails_the_benchmark(
-    over: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    over: str, given: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = SseFollower if over == "sse" else WebSocketFollower
     real = kind.take
@@ -40,12 +53,11 @@ def test_an_event_that_a_follower_did_not_get_fails_the_benchmark(
         return found[1:] if taken >= 3 else found
 
     monkeypatch.setattr(kind, "take", forgetful)
-    monkeypatch.setattr(fanout, "SILENCE_S", 0.5)
-    given = [*TINY, "--over", over, "--shapes", "one"]
-    assert fanout.main(given) == 1
+    monkeypatch.setattr(fan, "SILENCE_S", 0.5)
+    assert fanout.main([*TINY, "--over", over, *given]) == 1
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["ok"] is False
-    assert "one," in report["errors"][0]
+    assert f"{given[-1].removeprefix('--')}, {over}" in report["errors"][0]
 
 
 def stream(*chunks: bytes) -> bytes:

@@ -20,6 +20,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "answer": ("dealing", "wait for a call, pick up and talk"),
     "tail": ("dealing", "show your key's events as they come"),
     "agent": ("agent", "an MCP server that holds your key, for a model"),
+    "agent-register": ("registering", "register your key as an agent of the network"),
     "resolve": ("reading", "a code's public key"),
     "presence": ("reading", "which desks are online"),
     "read": ("reading", "print a conversation"),

@@ -28,4 +28,6 @@ REQUIREMENTS: dict[str, str] = {
     "identity.suspended": "a suspended agent is refused everywhere within a second, also after a restart, and restored",
     "identity.operators": "operators make agents, renew their credential, give them to owners; each shown secret is "
     "kept hashed and sealed",
+    "cli.agent-register": "turret agent-register registers a key as an agent once, and keeps id and claim code in a "
+    "file for its owner alone",
 }

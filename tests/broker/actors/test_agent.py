@@ -138,6 +138,9 @@ async def test_a_claim_in_doubt_is_settled_by_what_was_written(bench: Bench) -> 
     assert await find_claim(bench.store, kept, bench.clock.now_ms()) is not None
     assert await find_claim(bench.store, kept, over) is None
     assert isinstance(bench.store, MemoryStore)
+    assert (
+        code(await ask(bench, ann.agent, Claim("ow_1", "00" * 32))) == "not_found"
+    )  # it was renewed meanwhile
     bench.store.gate.fail_next(InDoubt(), applied=True)
     assert code(await ask(bench, ann.agent, Claim("ow_1", kept.digest))) == "in_doubt"
     assert code(await ask(bench, ann.agent, Claim("ow_1", kept.digest))) == "not_found"

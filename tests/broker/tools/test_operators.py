@@ -138,6 +138,18 @@ async def test_a_key_joins_by_its_own_word_and_no_other_agent_ever_again(bench: 
     assert listed["revoked_at"] > 0
 
 
+@pytest.mark.requirement("identity.one-agent-a-key")
+async def test_a_key_stays_revoked_when_its_agent_is_gone(bench: Bench) -> None:
+    made, other = await register(bench, "Ann"), SigningKey.generate()
+    me = made["agent_id"]
+    added = await ask(bench, "add_agent_public_key", agent_id=me, **binding(bench, other, me))
+    await ask(bench, "revoke_agent_public_key", agent_id=me, kid=added["kid"])
+    await ask(bench, "delete_unclaimed_agent", agent_id=me)
+    bob = await make_agent(bench, "Bob")
+    refused = await ask(bench, "add_agent_public_key", agent_id=bob.agent, **binding(bench, other, bob.agent))
+    assert code(refused) == "already_exists"
+
+
 @pytest.mark.requirement("identity.keys")
 async def test_the_desk_of_a_key_is_the_agents_from_joining_to_revocation(bench: Bench) -> None:
     ann = await make_agent(bench, "Ann")
@@ -170,7 +182,7 @@ async def test_an_agent_given_to_an_owner_is_claimed_and_an_earlier_owners_token
     assert code(await bench.call("whoami", me)) == "unauthenticated"
 
 
-@pytest.mark.requirement("identity.suspended")
+@pytest.mark.requirement("identity.suspended", "identity.directory")
 async def test_a_suspended_agent_is_refused_everywhere_at_once_and_restored_by_unsuspending() -> None:
     store, wire = MemoryStore(), SigningKey.generate()
     async with open_bench(store=store, key=wire) as bench:

@@ -11,6 +11,7 @@ import trio
 from broker.app import Caller
 from broker.core.agent import UNCLAIMED_MS
 from broker.store.memory import MemoryStore
+from broker.store.port import Document
 from broker.wire.jwk import thumbprint
 from broker.wire.keys import SigningKey
 from tests.support.agents import caller_of
@@ -74,6 +75,38 @@ async def test_the_identical_request_twice_at_once_makes_one_agent(bench: Bench)
                 nursery.start_soon(one)
     assert len({each["agent_id"] for each in answers}) == 1
     assert len({each["claim_code"] for each in answers}) == 1
+
+
+class Meanwhile(MemoryStore):
+    """A store at whose first look at a name the looker waits for something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked, self.done = trio.Event(), trio.Event()
+
+    async def get(self, kind: str, id: str) -> Document | None:
+        if kind == "agentname" and not self.looked.is_set():
+            self.looked.set()
+            await self.done.wait()
+        return await super().get(kind, id)
+
+
+@pytest.mark.requirement("identity.register")
+async def test_whoever_finds_the_name_taken_by_its_own_twin_gets_the_twins_answer() -> None:
+    store = Meanwhile()
+    async with open_bench(store=store) as bench:
+        params, first = request(bench, "bot", KEY), list[Any]()
+
+        async def slow() -> None:
+            first.append(await send(bench, params))
+
+        with trio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(slow)
+                await store.looked.wait()
+                twin = await send(bench, params)
+                store.done.set()
+    assert first == [{**twin, "replayed": True}]
 
 
 @pytest.mark.requirement("identity.looks")

@@ -15,7 +15,8 @@ STABLE: Final = "@modelcontextprotocol/conformance@0.1.16"
 INSPECTOR: Final = "@modelcontextprotocol/inspector@2.12.0"
 CLIENT_V1: Final = "@modelcontextprotocol/sdk@1.32.2"
 CLIENT_V2: Final = "@modelcontextprotocol/client@2.4.0"
-ALL: Final = (NODE, NEWEST, STABLE, INSPECTOR, CLIENT_V1, CLIENT_V2)
+ISSUER: Final = "oauth2-mock-server@9.3.0"
+ALL: Final = (NODE, NEWEST, STABLE, INSPECTOR, CLIENT_V1, CLIENT_V2, ISSUER)
 INSTALL_S: Final = 300.0
 
 

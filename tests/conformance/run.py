@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
-from tests.conformance import clients, suites, websocket
+from tests.conformance import clients, signin, suites, websocket
 from tests.conformance.judges import Judges, Missing
 from tests.conformance.page import PAGE, page
 from tests.conformance.servers import serving
@@ -28,6 +28,7 @@ def judged(judges: Judges) -> Iterator[Verdict]:
         yield clients.inspector(judges, broker["http"])
         yield from clients.typescript(judges, broker["http"], broker["pk"])
         yield clients.python(broker["http"], broker["pk"])
+    yield from signin.verdicts(judges)
 
 
 def main(target: Path = PAGE) -> int:

@@ -17,7 +17,7 @@ STOP_S: Final = 15.0
 
 
 @contextmanager
-def serving(module: str) -> Iterator[dict[str, Any]]:
+def serving(module: str, **environment: str) -> Iterator[dict[str, Any]]:
     """`python -m MODULE serve …` on a fresh data directory; what it said when it was ready (http, pk, …)."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
@@ -26,7 +26,11 @@ def serving(module: str) -> Iterator[dict[str, Any]]:
         ]  # fmt: skip
         with Path(folder, "errors").open("w+b") as errors:
             process = subprocess.Popen(
-                command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, "LC_ALL": "C"}
+                command,
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, "LC_ALL": "C", **environment},
             )
             try:
                 yield _ready(process, Path(folder, "errors"))

@@ -14,7 +14,7 @@ from tests.conformance.verdict import Verdict
 RUN_S: Final = 240.0
 EXTENSIONS: Final = re.compile(r"tasks-|sep-2640-")
 """Scenarios of extensions of the protocol that we do not offer: run, told of, not scored."""
-_STAMP: Final = re.compile(r"^server-(.*)-\d{4}-\d\d-\d\dT[\d-]+Z$")
+_STAMP: Final = re.compile(r"^(?:authorization-server|server)-(.*)-\d{4}-\d\d-\d\dT[\d-]+Z$")
 
 
 def requirements(judges: Judges, url: str, revision: str) -> Verdict:
@@ -52,13 +52,13 @@ def _run(
             )
         except subprocess.TimeoutExpired:
             return _failed(package, options, f"not done within {RUN_S:.0f} s")
-        found = _read(Path(folder))
+        found = read_checks(Path(folder))
     if not found:
         return _failed(package, options, (ran.stdout + ran.stderr)[-2000:])
     return judge(package, options, found, required)
 
 
-def _read(folder: Path) -> dict[str, list[dict[str, str]]]:
+def read_checks(folder: Path) -> dict[str, list[dict[str, str]]]:
     """Scenario → its checks."""
     found = {}
     for path in sorted(folder.rglob("checks.json")):

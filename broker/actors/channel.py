@@ -133,6 +133,10 @@ class ChannelActor(RecordActor[ChannelRow]):
         """How far those have read whose streams have ended."""
         self._settling = False
 
+    def knows(self, agent_id: str) -> bool:
+        """Whether an agent is in the channel, or invited, as far as the actor has read."""
+        return agent_id in self.channel.members
+
     def index_of(self, row: ChannelRow) -> Index:
         index: list[tuple[str, str | int]] = [("all", "1"), ("owner", row.owner_id)]
         if not row.is_private:

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from broker.actors.channel import Do, channel_name, read_channel, read_member
+from broker.actors.channel import ChannelActor, Do, channel_name, read_channel, read_member
 from broker.core import channel as core
 from broker.core.agent import AgentRow, allowance, is_over
 from broker.core.channel import BODY_BYTES, METADATA_BYTES, ChannelRow, MemberRow, Message, Role
@@ -307,7 +307,10 @@ async def create(
 
 async def _ask(context: Context, channel_id: str, command: core.Command, kind: type[T]) -> T | Refusal:
     house = context.services.house
-    if house.alive("channel", channel_id) is None:  # a live one says so itself; none is started for nothing
+    live = house.alive("channel", channel_id)
+    if not (
+        isinstance(live, ChannelActor) and live.knows(me(context))
+    ):  # for strangers it is as if none lived
         missing = await _unseen(context, channel_id)
         if missing is not None:
             return missing

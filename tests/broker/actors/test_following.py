@@ -1,9 +1,14 @@
 """Who follows which channel: all of one's streams end together, and only those."""
 
 import pytest
+import trio
 
 from broker.actors.following import Following
+from broker.actors.streams import Ended, Hub
+from broker.clock import VirtualClock
+from broker.config import Streams
 from broker.wire.refusals import Refusal, refuse
+from tests.support.streams import SteppedStore, Writer
 
 pytestmark = pytest.mark.requirement("channel.cut-off")
 WHY = refuse("not_found", "there is no channel of this id")
@@ -34,3 +39,17 @@ def test_one_follows_until_the_last_of_its_streams_ends() -> None:
             pass
         assert following.live("ch", "a")
     assert not following.live("ch", "a")
+
+
+async def test_an_end_at_once_gives_nothing_more_of_what_was_committed(clock: VirtualClock) -> None:
+    store = SteppedStore()
+    hub, writer = Hub(store, Streams(), clock), Writer(store)
+    await writer.write(200)
+    async with await hub.read("pk:aa", "0") as behind, await hub.read("pk:aa", None) as live:
+        assert len(await behind.receive()) == 128
+        await writer.write(1)
+        for reader, position in ((behind, 128), (live, 200)):
+            reader.end(WHY, at_once=True)
+            with trio.fail_after(5), pytest.raises(Ended):
+                await reader.receive()
+            assert reader.position == position

@@ -490,17 +490,3 @@ async def test_readers_far_behind_read_a_page_a_turn_and_who_is_near_or_live_doe
             each.close()
     assert len(set(pages)) >= 8
     assert max(pages.count(turn) for turn in pages) <= 3  # near's, and one whose turn began in the middle
-
-
-async def test_an_end_at_once_gives_nothing_more_of_what_was_committed(clock: VirtualClock) -> None:
-    _, hub, writer = make(clock)
-    await writer.write(200)
-    async with await hub.read("pk:aa", "0") as behind, await hub.read("pk:aa", None) as live:
-        assert await receive(behind, 128) == list(range(1, 129))
-        assert (behind.position, live.position) == (128, 200)
-        await writer.write(1)
-        for reader in (behind, live):
-            reader.end(MOVED, at_once=True)
-            with pytest.raises(Ended):
-                await reader.receive()
-        assert (behind.position, live.position) == (128, 200)

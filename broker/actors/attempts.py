@@ -16,7 +16,8 @@ BY_EMAIL: Final = 5
 BY_ADDRESS: Final = 20
 WINDOW_S: Final = 60.0
 CLAIMS: Final = 5
-"""Claim codes that one owner may enter in a minute (network.md, Sign-in)."""
+"""Claim codes that may be entered in a minute: by one owner, from one address, and of those that begin alike, whether
+there are such or not (network.md, Sign-in)."""
 SIGN_UPS: Final = 10
 """New owners from one address in an hour; each costs a hash, and tells whether an e-mail is taken."""
 HOUR_S: Final = 3600.0
@@ -52,13 +53,22 @@ class Attempts:
         if place is not None:
             self._places.take_back(place)
 
-    def claim(self, owner_id: str) -> Refusal | None:
-        """Before a claim code is looked for: None, and it counts, whether it is one or not; or rate_limited."""
-        now = self._clock.monotonic()
-        left_ms = self._claims.wait_ms(owner_id, now)
+    def claim(self, owner_id: str, selector: str | None, address: str) -> Refusal | None:
+        """Before a claim code is looked for: None, and it counts, whether it is one or not; or rate_limited.
+
+        `selector`: how the code begins; None: it can't be one. Loopback is not counted by address.
+        """
+        now, place = self._clock.monotonic(), place_of(address)
+        counted = (
+            [owner_id]
+            + [f"code {selector}"] * (selector is not None)
+            + [f"from {place}"] * (place is not None)
+        )
+        left_ms = max(self._claims.wait_ms(each, now) for each in counted)
         if left_ms > 0:
             return _wait("too many claim codes were tried", left_ms)
-        self._claims.add(owner_id, now)
+        for each in counted:
+            self._claims.add(each, now)
         return None
 
     def sign_up(self, address: str) -> Refusal | None:

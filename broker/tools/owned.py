@@ -99,10 +99,11 @@ async def claim_agent(context: Context, owner_id: Text, code: Text) -> Claimed |
     """The agent that waits for this code becomes the owner's. not_found: none does, in the same words whatever the
     reason; rate_limited: 5 codes a minute."""
     services = context.services
-    stopped = services.attempts.claim(owner_id)
+    read = read_code(code)
+    selector = read.selector if read is not None else None
+    stopped = services.attempts.claim(owner_id, selector, context.caller.address)
     if stopped is not None:
         return stopped
-    read = read_code(code)
     row = await find_claim(services.store, read, services.clock.now_ms()) if read is not None else None
     if row is None or read is None:
         return NO_CODE

@@ -77,4 +77,10 @@ MUTANTS = (
         "now = self._desks",
     ),
     ("identity.operators", ACTOR, "tokens_after=self._now_s() + 1)", "tokens_after=self._now_s())"),
+    (
+        "owners.throttled",
+        "broker/actors/attempts.py",
+        '[f"code {selector}"] * (selector is not None)',
+        "[]",
+    ),
 )

@@ -48,16 +48,23 @@ async def test_a_good_one_is_taken_back(clock: VirtualClock) -> None:
 
 
 @pytest.mark.requirement("owners.throttled")
-async def test_five_claim_codes_of_an_owner_a_minute(clock: VirtualClock, autojump_clock: object) -> None:
-    attempts = Attempts(clock)
-    for _ in range(CLAIMS):
-        assert attempts.claim("ow_1") is None
-    stopped = attempts.claim("ow_1")
-    assert stopped is not None
-    assert stopped.detail["retry_after_ms"] == 60_000
-    assert attempts.claim("ow_2") is None
-    await trio.sleep(60)
-    assert attempts.claim("ow_1") is None
+async def test_five_claim_codes_a_minute_of_an_owner_from_an_address_and_of_those_that_begin_alike(
+    clock: VirtualClock, autojump_clock: object
+) -> None:
+    tries = (
+        lambda n, attempts: attempts.claim("ow_1", None, "127.0.0.1"),
+        lambda n, attempts: attempts.claim(f"ow_{n}", f"AAA{n}", FAR),
+        lambda n, attempts: attempts.claim(f"ow_{n}", "AAAA", f"203.0.113.{n}"),
+    )
+    for attempt in tries:
+        attempts = Attempts(clock)
+        assert [attempt(n, attempts) for n in range(CLAIMS)] == [None] * CLAIMS
+        stopped = attempt(CLAIMS, attempts)
+        assert stopped is not None
+        assert stopped.detail["retry_after_ms"] == 60_000
+        assert attempts.claim("ow_x", "BBBB", "198.51.100.1") is None
+        await trio.sleep(60)
+        assert attempt(CLAIMS, attempts) is None
 
 
 async def test_new_owners_from_an_address(clock: VirtualClock, autojump_clock: object) -> None:

@@ -40,7 +40,7 @@ MUTANTS = (
         'if request.status == "pending":',
     ),
     ("agreement.tier", PAIR, 'if await self.store.get("slot", agent_id) is not None:', "if False:"),
-    ("agreement.tier", DOCS, '*(Put("slot", each, WAITING, None) for each in agreement.slots)', ""),
+    ("agreement.tier", DOCS, '*(Put("slot", each, WAITING, None) for each in agreement.slots)', "*()"),
     (
         "agreement.silent",
         DOCS,
@@ -69,6 +69,20 @@ MUTANTS = (
     ),
     ("message.tier", MESSAGES, 'await services.house.ask("agent", sender, Spend(-1))', "pass"),
     ("message.paged", MESSAGES, "if messages and size > PAGE_BYTES:", "if False:"),
-    ("message.paged", PAGING, 'return f"{name}-{document.order}"', 'return f"{name}-{document.order - 1}"'),
+    ("message.paged", PAGING, 'return f"{name}-{document.order}"', 'return f"{name}-{document.order + 1}"'),
     ("message.once", MAIL, "            once=command.once,\n", ""),
+    (
+        "agreement.cool-down",
+        CORE,
+        "declines = {who: at for who, at in declines.items() if who != request.asker}",
+        "pass",
+    ),
+    ("agreement.one-open", CORE, "return lasts and set(request.scopes) <= set(held.scopes)", "return lasts"),
+    ("agreement.expires", PAIR, "due = core.next_due(row) if row is not None else None", "due = None"),
+    (
+        "agreement.predicted",
+        PAIR,
+        'row, ended = core.end(row, old, "replaced", now, OPERATOR)',
+        "ended = old",
+    ),
 )

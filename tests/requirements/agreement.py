@@ -21,5 +21,6 @@ REQUIREMENTS: dict[str, str] = {
     "agreement.foreign": "a foreign request or agreement looks like a missing one, and costs no actor",
     "agreement.listed": "requests and agreements are listed newest first, by cursor",
     "agreement.kept": "requests, agreements and declines outlive a restart",
+    "agreement.predicted": "every answer of a program of agents and restarts is the one that the law predicts",
     "agreement.operator": "an operator's grant is one way, listed as such, and taken back at once",
 }

@@ -114,6 +114,7 @@ def test_an_operators_grant_is_no_agreement_that_covers() -> None:
     assert core.judge_request(pair(agreements=(held(one_way=True),)), request(), RULES) is None
 
 
+@pytest.mark.requirement("agreement.cool-down")
 def test_a_decline_is_counted_and_an_acceptance_forgets_it() -> None:
     row = core.ask(pair(), request())
     assert core.find_request(row, "cr_1") == request()

@@ -202,9 +202,7 @@ async def test_two_hundred_are_marked_at_once_and_no_more(ann: Caller, bob: Call
 
 
 @pytest.mark.requirement("message.paged")
-async def test_each_message_comes_once_while_others_arrive(
-    bench: Bench, ann: Caller, bob: Caller
-) -> None:
+async def test_each_message_comes_once_while_others_arrive(bench: Bench, ann: Caller, bob: Caller) -> None:
     there = [(await send(bench, ann, bob, f"old {n}"))["message_id"] for n in range(150)]
     for unread_only in (False, True):
         seen: list[str] = []

@@ -33,6 +33,7 @@ from broker.actors.pair import PairActor
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence, Watch
 from broker.actors.receipts import Receipts
+from broker.actors.report import ReportActor
 from broker.actors.signin import SignIn
 from broker.actors.standing import End, Facts, Standing
 from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
@@ -450,6 +451,7 @@ def _add_network(services: Services, timers: Timers) -> None:
     standing.learn("gr_", partial(read_grant_facts, services.store))
     services.house.add("clients", lambda key: ClientsActor(key, **parts))
     services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
+    services.house.add("report", lambda report_id: ReportActor(report_id, **parts))
     network, receipts = services.settings.network, services.receipts
     services.house.add("pair", lambda key: PairActor(key, settings=network, receipts=receipts, **parts))
     limits = services.settings.limits

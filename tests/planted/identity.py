@@ -83,4 +83,11 @@ MUTANTS = (
         '[f"code {selector}"] * (selector is not None)',
         "[]",
     ),
+    (
+        "identity.reports",
+        "broker/tools/reports.py",
+        "if await agents.seen(services, target_agent_id) is None:",
+        "if False:",
+    ),
+    ("identity.reports", "broker/tools/reports.py", ">= MOST_OPEN:", "> MOST_OPEN:"),
 )

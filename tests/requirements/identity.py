@@ -30,4 +30,6 @@ REQUIREMENTS: dict[str, str] = {
     "kept hashed and sealed",
     "cli.agent-register": "turret agent-register registers a key as an agent once, and keeps id and claim code in a "
     "file for its owner alone",
+    "identity.reports": "an agent reports one that it sees, once while the report is open; it is kept as it was "
+    "said",
 }

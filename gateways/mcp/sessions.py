@@ -1,6 +1,7 @@
 """Sessions of the handshake era: who opened one, what is under way in it, and when it is forgotten.
 
-1. A session belongs to the principal that opened it; to everybody else it does not exist.
+1. A session belongs to the principal that opened it; to everybody else it does not exist. One that nobody in
+   particular opened becomes that of the first who shows who it is: clients sign in when a call asks for it.
 2. Nothing is routed by an id that a client chose. Such an id only finds what its own session may cancel.
 3. A session that is in use (a call, a stream) is neither expired nor pushed out.
 
@@ -91,7 +92,7 @@ class Session:
 
     def __init__(self, id: str, principal: str | None, revision: str, capabilities: dict[str, Any]) -> None:
         self.id: Final = id
-        self.principal: Final = principal
+        self.principal = principal
         self.revision: Final = revision
         self.capabilities: Final = capabilities
         self.stream: Stream | None = None
@@ -167,6 +168,12 @@ class Session:
         asking.response = response
         asking.answered.set()
         return True
+
+    def take(self, principal: str) -> None:
+        """It is this principal's from now on. A stream that was opened before is not: the client opens another."""
+        self.principal = principal
+        if self.stream is not None:
+            self.stream.end()
 
     def open_stream(self) -> Stream:
         """A new GET stream; the one before it ends (its connection may have died unseen behind a proxy)."""
@@ -245,9 +252,11 @@ class Sessions:
         return session
 
     def find(self, id: str, principal: str | None) -> Session | None:
-        """The principal's session of this id, which counts as used now."""
+        """The principal's session of this id, or nobody's, which becomes its own; it counts as used now."""
         self._expire()
         session = self._all.get(id)
+        if session is not None and session.principal is None and principal is not None:
+            session.take(principal)
         if session is None or session.principal != principal:
             return None
         session.touched = self._now()

@@ -17,7 +17,6 @@ import msgspec
 from broker.app import Broker, Caller
 from broker.wire.ids import AGENT, OWNER
 from broker.wire.refusals import Refusal, refuse
-from gateways.oauth import access
 from gateways.oauth.server import AuthorizationServer
 from gateways.oauth.tokens import Grant
 
@@ -68,7 +67,7 @@ class Bearers:
 def _ours(
     server: AuthorizationServer, caller: Caller, token: str, audiences: Collection[str]
 ) -> Caller | Refusal:
-    read = access.read(server.keys, server.clock.now_ms(), server.issuer, token)
+    read = server.read(token)
     return BAD if read is None or read.aud not in audiences else read.caller(caller)
 
 

@@ -6,7 +6,9 @@
 Source: RFC 8414 (metadata), 9207 (iss), 8707 (resource), 9068 (tokens).
 """
 
+import hashlib
 import secrets
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -27,6 +29,8 @@ REVOKE: Final = "/oauth/revoke"
 INTROSPECT: Final = "/oauth/introspect"
 JWKS: Final = "/oauth/jwks"
 DOCUMENT: Final = "/.well-known/oauth-authorization-server"
+KEPT: Final = 4096
+"""Verified tokens in memory."""
 GRANTS: Final = ("authorization_code", "refresh_token", "client_credentials")
 METHODS: Final = ("none", "client_secret_basic", "client_secret_post", "private_key_jwt")
 SCOPES: Final = tuple(scope for scopes in GUARDED.values() for scope in scopes)
@@ -50,6 +54,8 @@ class AuthorizationServer:
         self.resources = resources
         self.documents = documents
         self._broker = broker
+        self._read: OrderedDict[bytes, access.Access] = OrderedDict()
+        """Tokens that were verified, by their hash: whoever calls often shows the same one again."""
 
     @property
     def issuer(self) -> str:
@@ -98,6 +104,19 @@ class AuthorizationServer:
         """A verb of the broker's, with those params that are not None."""
         given = {name: value for name, value in params.items() if value is not None}
         return await self._broker.signin(caller, verb, msgspec.json.encode(given))
+
+    def read(self, token: str) -> access.Access | None:
+        """What a token of ours says while it is not over; None for any other. The signature is verified once."""
+        now, digest = self.clock.now_ms(), hashlib.sha256(token.encode()).digest()
+        found = self._read.get(digest)
+        if found is not None and found.exp * 1000 > now:
+            return found
+        found = access.read(self.keys, now, self.issuer, token)
+        if found is not None:
+            self._read[digest] = found
+            if len(self._read) > KEPT:
+                self._read.popitem(last=False)
+        return found
 
     async def judge(self, caller: Caller) -> Refusal | None:
         """Whether somebody may still speak."""

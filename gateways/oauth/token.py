@@ -14,7 +14,7 @@ import msgspec
 from broker.app import Caller
 from broker.wire.ids import AGENT
 from broker.wire.refusals import Refusal
-from gateways.oauth import access, assertion, forms
+from gateways.oauth import assertion, forms
 from gateways.oauth.forms import Reply, refused, wrong
 from gateways.oauth.server import SCOPES, AuthorizationServer, Target
 
@@ -137,7 +137,7 @@ async def revoke(
         return refused(wrong("invalid_request", "token is missing"))
     shown: dict[str, str | None] = {"refresh_token": text}
     if not text.startswith(_REFRESH):
-        read = access.read(server.keys, server.clock.now_ms(), server.issuer, text)
+        read = server.read(text)
         if read is None:
             return Reply(200, {})
         if read.grant is None:
@@ -160,7 +160,7 @@ async def introspect(
         return refused(wrong("invalid_client", "a client without a secret may not ask"))
     if "token" not in form:
         return refused(wrong("invalid_request", "token is missing"))
-    read = access.read(server.keys, server.clock.now_ms(), server.issuer, form["token"])
+    read = server.read(form["token"])
     if read is None or await server.judge(read.caller(caller)) is not None:
         return Reply(200, {"active": False})
     return Reply(200, {"active": True, "token_type": "Bearer", **msgspec.to_builtins(read)})

@@ -25,9 +25,9 @@ served. The Inspector and the clients talk to `turret serve` as it is. Each deal
 trades and hangs up over tools/call, is told of a change by subscription, has the client's user asked for a missing
 argument, and reads the transcript back.
 
-Signing in is judged on `turret serve` too: the suite's authorization scenarios against its own authorization server, and
-both TypeScript clients with nothing but a face's URL; an owner signs up and consents on the pages, by a browser of few
-wits. Tokens of an outside issuer are made by `oauth2-mock-server` and verified by its keys.
+Signing in is judged on `turret serve` too: the suite's authorization scenarios against its own authorization server,
+and both TypeScript clients with nothing but a face's URL; an owner signs up and consents on the pages, by a browser of
+few wits. Tokens of an outside issuer are made by `oauth2-mock-server` and verified by its keys.
 
 What breaks off is not replayed on a stream of its own (`server-sse-polling` finds JSON and judges nothing): every
 event has a [cursor](wire.md#streams) that goes on on any door, and a request sent again gets the stored answer.

@@ -4,6 +4,7 @@ TOKENS = "gateways/oauth/tokens.py"
 ISSUER = "gateways/oauth/issuer.py"
 SIGNED = "gateways/oauth/signed.py"
 BEARER = "gateways/oauth/bearer.py"
+SESSIONS = "gateways/mcp/sessions.py"
 METADATA = "gateways/oauth/metadata.py"
 PROTECTED = "gateways/mcp/protected.py"
 ENDPOINT = "gateways/mcp/endpoint.py"
@@ -48,6 +49,13 @@ MUTANTS = (
         ERAS,
         "self._sessions.find(name, caller.identity)",
         "self._sessions.find(name, caller.pk)",
+    ),
+    ("oauth.session", SESSIONS, "            session.take(principal)", "            pass"),
+    (
+        "oauth.session",
+        SESSIONS,
+        "if session is not None and session.principal is None and",
+        "if session is not None and",
     ),
     ("oauth.audience", METADATA, 'places = {MCP, f"{MCP}/{face}"}', "places = {MCP}"),
     ("oauth.typed-url", METADATA, "urlsplit(each).netloc == asked", "False"),

@@ -23,7 +23,8 @@ REQUIREMENTS: dict[str, str] = {
     "oauth.cache": "an issuer's yes is believed for a minute and never beyond the token's end, in bounded memory",
     "oauth.secrecy": "no token is logged or told",
     "oauth.session": "a session belongs to a token's subject (of an outside issuer: issuer and subject): it "
-    "survives a refreshed token, also by another client, and is not there for anybody else",
+    "survives a refreshed token, also by another client, and is not there for anybody else; one that nobody "
+    "in particular opened becomes that of the first who shows a token",
     "oauth.settings": "an outside issuer is set by https where it is not on this machine, with client and secret "
     "or without both, and with a public URL where the broker is not on this machine",
 }

@@ -34,6 +34,21 @@ def test_a_session_exists_for_its_principal_alone() -> None:
     assert all.find(session.id, None) is None
 
 
+@pytest.mark.requirement("oauth.session")
+async def test_nobodys_session_becomes_that_of_the_first_who_shows_who_it_is() -> None:
+    sessions = Sessions()
+    session = sessions.open("203.0.113.9", None, "2025-11-25", {})
+    assert session is not None
+    stream = session.open_stream()
+    assert sessions.find(session.id, None) is session
+    assert sessions.find(session.id, "a") is session
+    with pytest.raises(trio.EndOfChannel):  # whoever opened it may be another
+        await stream.receive()
+    assert sessions.find(session.id, "a") is session
+    assert sessions.find(session.id, "b") is None
+    assert sessions.find(session.id, None) is None
+
+
 def test_ids_are_random_and_visible_ascii() -> None:
     all = Sessions(now=Time())
     ids = {opened(all).id for _ in range(50)}

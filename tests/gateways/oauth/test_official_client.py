@@ -72,7 +72,10 @@ class Browser:
 # The client leaves its response iterators to the garbage collector; nothing of ours.
 @pytest.mark.filterwarnings(r"ignore:Async generator '(httpx2|httpcore2)\.:ResourceWarning")
 @pytest.mark.usefixtures("collected")
-@pytest.mark.parametrize(("mode", "path"), [("legacy", "/mcp/network"), ("auto", "/mcp/network/")])
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [("legacy", "/mcp/network"), ("auto", "/mcp/network/"), ("legacy", "/mcp"), ("auto", "/mcp")],
+)
 async def test_the_official_client_gets_in_with_nothing_but_the_url(
     doors: SignIns, mode: str, path: str
 ) -> None:
@@ -88,6 +91,10 @@ async def test_the_official_client_gets_in_with_nothing_but_the_url(
                 transport = streamable_http_client(typed, http_client=http)
                 async with Client(transport, mode=mode) as client:
                     assert (await client.list_tools()).tools
+                    mine = await client.call_tool("whoami", {})
+                    assert not mine.is_error
+                    assert mine.structured_content is not None
+                    assert mine.structured_content["agent_id"] == agent
     assert browser.visits == 1
     assert kept.tokens is not None
     claims = claims_of(kept.tokens.access_token)

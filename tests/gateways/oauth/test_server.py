@@ -3,6 +3,8 @@
 import pytest
 
 from broker.app import Caller
+from gateways.oauth import access, server
+from gateways.oauth.keys import ACCESS_S
 from gateways.oauth.metadata import GUARDED, WELL_KNOWN
 from gateways.oauth.server import DOCUMENT, JWKS, SCOPES
 from tests.support.authserver import SignIns
@@ -113,3 +115,22 @@ async def test_the_set_of_keys_shows_a_rotation_at_once(doors: SignIns) -> None:
     second = (await doors.sign_in())["access_token"]
     for token in (first, second):
         assert isinstance(await doors.identify(token), Caller)
+
+
+@pytest.mark.requirement("signin.bearer")
+async def test_a_signature_is_verified_once_and_a_token_still_ends_in_time(
+    doors: SignIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = (await doors.sign_in())["access_token"]
+    asked = []
+    real = access.read
+    monkeypatch.setattr(access, "read", lambda *args: asked.append(args) or real(*args))
+    for _ in range(3):
+        assert doors.server.read(token) is not None
+    assert len(asked) == 1
+    doors.bench.clock.step(ACCESS_S * 1000)
+    assert doors.server.read(token) is None
+    monkeypatch.setattr(server, "KEPT", 2)
+    tokens = [(await doors.sign_in())["access_token"] for _ in range(4)]
+    assert all(doors.server.read(each) is not None for each in tokens)
+    assert len(doors.server._read) == 2

@@ -36,4 +36,4 @@ def register(site: Site) -> None:
         }
         return Page("directory.html", values)
 
-    site.get("/directory", show, open_to_all=True)
+    site.get("/directory", show, open_to_all=True, has_form=False)

@@ -34,7 +34,7 @@ Handler = Callable[[Visit], Awaitable[Shown]]
 STALE: Final = (
     "This form can’t be taken",
     "It is too old, was made for somebody else, or your browser keeps no cookie of this site. Nothing was changed. "
-    "Go back, reload the page, and try again.",
+    "Open the page anew, and try again.",
 )
 SIGN_IN: Final = "/sign-in"
 
@@ -58,13 +58,14 @@ class Site:
         async def style() -> Response:
             return self._shell.respond_style()
 
-    def get(self, path: str, handler: Handler, *, open_to_all: bool = False) -> None:
-        """A page at `path`. Who is not signed in is led to sign in first, and back."""
-        self._add(path, "GET", handler, open_to_all)
+    def get(self, path: str, handler: Handler, *, open_to_all: bool = False, has_form: bool = True) -> None:
+        """A page at `path`. Who is not signed in is led to sign in first, and back. Without a form that changes
+        something (`has_form`) nobody is given a cookie for it."""
+        self._add(path, "GET", handler, open_to_all, has_form)
 
     def post(self, path: str, handler: Handler, *, open_to_all: bool = False) -> None:
         """Where a form goes. It was made by a page of ours, for this browser."""
-        self._add(path, "POST", handler, open_to_all)
+        self._add(path, "POST", handler, open_to_all, True)
 
     async def ask(self, visit: Visit, verb: str, **params: Any) -> Any:
         """Ask the broker: plain JSON values, or the Refusal. `None` of the params stays away."""
@@ -76,28 +77,27 @@ class Site:
         """On with another cookie: somebody is signed in from now on."""
         return Moved(path, {"set-cookie": write_cookie(session, self._secure)})
 
-    def _add(self, path: str, method: str, handler: Handler, open_to_all: bool) -> None:
+    def _add(self, path: str, method: str, handler: Handler, open_to_all: bool, has_form: bool) -> None:
         async def view() -> Response:
             try:
-                return await self._answer(handler, open_to_all)
+                return await self._answer(handler, open_to_all, has_form)
             except Exception as fault:
                 return self._fault(render.incident(fault, f"{method} {path}"))
 
         self._app.add_url_rule(path, f"{method} {path}", view, methods=[method])
 
-    async def _answer(self, handler: Handler, open_to_all: bool) -> Response:
+    async def _answer(self, handler: Handler, open_to_all: bool, has_form: bool) -> Response:
         visit = await self._visit()
         if isinstance(visit, Page):
             return self._shell.respond(visit, _nobody())
         if visit.owner_id or open_to_all:
             shown = await handler(visit)
         else:
-            here = visit.here if request.method == "GET" else "/owner"
-            shown = Moved(f"{SIGN_IN}?next={quote(here, safe='')}")
+            shown = Moved(f"{SIGN_IN}?next={quote(_back_to(visit), safe='')}")
         response = self._shell.respond(
             shown, {"owner": visit.email, "token": visit.token, "path": visit.path, "next": ""}
         )
-        if visit.fresh and isinstance(shown, Page):
+        if visit.fresh and has_form and isinstance(shown, Page):
             response.headers.setdefault("set-cookie", write_cookie(visit.secret, self._secure))
         return response
 
@@ -115,7 +115,7 @@ class Site:
             text = await request.get_data(cache=False, as_text=False, parse_form_data=False)
             form = read_form(text)
             if form is None or sent is None or not self._is_ours() or not is_token(form.one(TOKEN), sent):
-                return message(*STALE, status=403)
+                return message(*STALE, status=403, back=_back_to(visit))
             visit = msgspec.structs.replace(visit, form=form)
         if sent is None:
             return visit
@@ -136,6 +136,14 @@ class Site:
             f"{number}.",
         )
         return self._shell.respond(message(*words, status=500), _nobody())
+
+
+def _back_to(visit: Visit) -> str:
+    """The page that was asked for, or from which a form came."""
+    ask = visit.form.one("ask")
+    if ask:
+        return f"{visit.path}?ask={quote(ask, safe='')}"
+    return visit.here if visit.path not in ("/sign-out", "/consent") or visit.query.fields else "/owner"
 
 
 def message(title: str, text: str, *, status: int = 200, back: str = "") -> Page:

@@ -44,9 +44,13 @@ async def test_who_is_not_signed_in_is_led_there_and_back(nobody: Browser, path:
 @pytest.mark.parametrize("path", [path for path in FORMS if path.startswith("/owner") or path == "/consent"])
 async def test_a_form_of_nobody_does_nothing(nobody: Browser, verbs: Verbs, path: str) -> None:
     await nobody.get("/sign-in")
-    answer = await nobody.post(path, code="x", ask="x", grant_id="x")
+    answer = await nobody.post(path, code="x", grant_id="x", **({"ask": "a&b"} if path == "/consent" else {}))
     assert answer.status_code == 303
-    assert answer.headers["location"] == "/sign-in?next=%2Fowner"
+    led = httpx.URL(answer.headers["location"])
+    assert (led.path, led.params["next"]) == (
+        "/sign-in",
+        "/consent?ask=a%26b" if path == "/consent" else path,
+    )
     assert verbs.asked == []
 
 
@@ -61,6 +65,8 @@ async def test_a_form_without_this_browsers_token_is_not_taken(
         assert answer.status_code == 403
         assert Document(answer.text).faults == []
         assert "Nothing was changed" in answer.text
+        back = Document(answer.text).all("a")[-1].attributes["href"]
+        assert back == ("/owner" if path in ("/sign-out", "/consent") else path)
     assert verbs.asked == []
 
 
@@ -102,7 +108,8 @@ async def test_a_sign_in_form_is_bound_to_its_browser(
 
 
 @pytest.mark.requirement("pages.cookie")
-async def test_a_browser_gets_its_cookie_with_the_first_page_and_keeps_it(nobody: Browser) -> None:
+async def test_a_browser_gets_its_cookie_with_the_first_form_and_keeps_it(nobody: Browser) -> None:
+    assert "set-cookie" not in (await nobody.get("/directory")).headers
     first = await nobody.get("/sign-in")
     assert "HttpOnly; SameSite=Lax" in first.headers["set-cookie"]
     assert "set-cookie" not in (await nobody.get("/sign-up")).headers

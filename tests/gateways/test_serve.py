@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 import trio
 import trio_websocket
@@ -16,7 +17,7 @@ from broker.clock import SystemClock
 from broker.store.port import Put, Unit
 from broker.store.sqlite import SqliteStore
 from gateways.configure import ServeOptions
-from gateways.serve import ServeError, open_issuer
+from gateways.serve import ServeError, _resources, open_issuer
 from gateways.wirekeys import open_keyring
 from tests.support.issuer import CLIENT, SECRET, issuing
 from tests.support.network import refused_port
@@ -56,6 +57,50 @@ async def test_all_doors_of_a_served_broker_answer(tmp_path: Path) -> None:
             names = [tool["name"] for tool in listed["result"]["tools"]]
             assert "send_call" in names
             assert "suspend_desk" not in names
+
+
+@pytest.mark.requirement("signin.metadata", "signin.keys", "oauth.guarded-faces")
+async def test_a_served_broker_is_its_own_authorization_server(tmp_path: Path) -> None:
+    tools = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    async with served(tmp_path / "data") as broker, httpx.AsyncClient(base_url=broker.http) as http:
+        refused = await http.post("/mcp/arena", json=tools)
+        assert refused.status_code == 401
+        where = refused.headers["www-authenticate"].split('resource_metadata="')[1].split('"')[0]
+        (issuer,) = (await http.get(where)).json()["authorization_servers"]
+        document = (await http.get("/.well-known/oauth-authorization-server")).json()
+        assert document["issuer"] == issuer == broker.http
+        assert len((await http.get("/oauth/jwks")).json()["keys"]) == 1
+        assert await broker.stop() == 0
+    (tmp_path / "data" / "oauth.keys").chmod(0o644)
+    words = await trio.to_thread.run_sync(
+        refused_to_serve,
+        "--data",
+        str(tmp_path / "data"),
+        "--bind",
+        "127.0.0.1:0",
+        "--dealing-bind",
+        "127.0.0.1:0",
+    )
+    assert "oauth.keys is open to others: chmod 600" in words
+
+
+@pytest.mark.requirement("oauth.settings")
+def test_where_the_url_that_clients_use_is_not_known_nobody_signs_in(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bare = ServeOptions(bind="0.0.0.0:443", tls_cert="c", tls_key="k")
+    assert _resources(bare, "https://0.0.0.0:443") is None
+    assert "--public-url" in caplog.text
+    known = msgspec.structs.replace(bare, public_url="https://turret.example")
+    found = _resources(known, "https://turret.example")
+    assert found is not None
+    assert (found.issuer, found.origins) == ("https://turret.example", ("https://turret.example",))
+    here = _resources(ServeOptions(), "http://127.0.0.1:8766")
+    assert here is not None
+    assert (here.issuer, here.origins) == (
+        "http://127.0.0.1:8766",
+        ("http://127.0.0.1:8766", "http://localhost:8766"),
+    )
 
 
 @pytest.mark.requirement("oauth.settings", "oauth.guarded-faces")

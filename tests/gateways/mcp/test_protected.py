@@ -219,7 +219,12 @@ async def test_a_bad_statement_on_an_open_face_is_told_of_both_ways_in(doors: Do
 
 @pytest.mark.requirement("oauth.session")
 async def test_a_session_survives_a_refreshed_token_and_is_nobody_elses(doors: Doors) -> None:
-    for name, sub, client in (("one", "a", "app"), ("two", "a", "app"), ("app", "a", "x"), ("other", "b", "app")):
+    for name, sub, client in (
+        ("one", "a", "app"),
+        ("two", "a", "app"),
+        ("app", "a", "x"),
+        ("other", "b", "app"),
+    ):
         doors.token(name, sub=sub, client_id=client)
     session = (await doors.post("/mcp/arena", HELLO, "one")).headers["mcp-session-id"]
     named = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}

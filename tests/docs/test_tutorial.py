@@ -90,8 +90,10 @@ async def test_the_first_deal_goes_as_the_tutorial_says(tmp_path: Path) -> None:
 
 def test_every_command_line_in_the_docs_exists() -> None:
     from gateways.cli import cli
+    from gateways.commands.tools import tools
 
-    known = {*cli.list_commands(None), "list-convs", "resolve-code"}  # type: ignore[arg-type]  # it asks no context
+    names = cli.list_commands(None)  # type: ignore[arg-type]  # it asks no context
+    known = {*names, *(name.replace("_", "-") for name in tools())}
     for page in [PAGE, *(PAGE.parents[1] / "how-to").glob("*.md"), PAGE.parents[2] / "README.md"]:
         for each in commands(page.read_text()):
             if each[0] == "turret":

@@ -85,6 +85,9 @@ ROWS: Final[dict[str, Row]] = {
         lambda w: {"kid": f"kid-{w.desks['alice'].pk[:8]}"},
         lambda _: {"kid": "kid-00000000"},
     ),
+    "report_agent": network(
+        "accepted", lambda w: {"target_agent_id": agent("alice")(w), "category": "other", "details": "a test"}
+    ),
     # Agreements
     "request_contact": network(
         "accepted", lambda w: {"target_agent_id": agent("alice")(w), "purpose": "to talk"}

@@ -61,8 +61,8 @@ def follow(
     if answered is not None and now.wall_ms - answered.trace.since < HOUR_MS:
         if answered.trace.hops == 0:
             answered.answered |= {sender}
-        its = answered.trace
-        return Trace(its.root, its.since, its.hops + 1, answered.sender)
+        its, hops = answered.trace, 2 if _was_one_before(answered, to, now) else 1
+        return Trace(its.root, its.since, its.hops + hops, answered.sender)
     last = heard[-1] if heard and now.mono - heard[-1].at <= SOON_S else None
     return Trace(message_id, now.wall_ms, 0, last.sender if last is not None else None)
 
@@ -86,6 +86,13 @@ def _answered(sender: str, to: str, now: Now, heard: Sequence[Receipt]) -> Recei
 def _goes_round(receipt: Receipt, to: str) -> bool:
     """Whether `to` is who sent what was received, or who had sent to that one before: a cycle of two or three."""
     return to in (receipt.sender, receipt.trace.via)
+
+
+def _was_one_before(answered: Receipt, to: str, now: Now) -> bool:
+    """Whether what is answered was itself an answer to `to`, as is seen only now that it comes round: somebody who
+    takes time passed it on, and it looked like a topic."""
+    late = now.mono - answered.at > AT_ONCE_S
+    return late and answered.trace.hops == 0 and answered.trace.via == to
 
 
 class Chain:
@@ -115,8 +122,8 @@ class Chain:
         ):
             return refuse(
                 "quota_exceeded",
-                "the two of you answer each other by yourselves, without a new topic; this is stopped. What is sent "
-                f"later than {SOON_S:g} s after the last receipt, and names none, begins anew",
+                "agents answer each other here by themselves, without a new topic; that is stopped. What is sent later "
+                f"than {SOON_S:g} s after the last receipt, and names none, begins anew",
                 reason="loop",
                 hops=trace.hops,
                 limit=limit,

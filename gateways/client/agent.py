@@ -46,7 +46,13 @@ from gateways.client.inbox import Events, Inbox, Message, read
 from gateways.client.issuer import http_origin
 from gateways.client.link import ANSWER_S, settle
 from gateways.client.mcp_link import http_client
-from gateways.client.registration import Identity, load_identity, register, save_identity
+from gateways.client.registration import (
+    Identity,
+    identity_path,
+    load_identity,
+    register,
+    save_identity,
+)
 from gateways.client.signer import Signer, join_params
 from gateways.client.token import Tokens
 from gateways.keyfile import KeyFileError, load_key
@@ -289,7 +295,7 @@ async def open_agent(
     """An agent at the broker of `url`, while the block runs.
 
     `key`: a signing key, or the path of a key file. `agent_id`: who it is; without it what the agent's `file` says
-    (default: beside the key file, `.agent` in place of its suffix), else nobody until `register`. `wire`,
+    (default: beside the key file, with .agent behind its name), else nobody until `register`. `wire`,
     `known_wires`: as for `connect`. `scopes`: those wanted in tokens; None: all. `transport`: carries HTTP, for
     tests.
 
@@ -301,7 +307,7 @@ async def open_agent(
         raise ValueError(f"{agent_id!r} is no agent's id")
     signing = key if isinstance(key, SigningKey) else load_key(Path(key))
     if file is None and not isinstance(key, SigningKey):
-        file = Path(key).with_suffix(".agent")
+        file = identity_path(Path(key))
     pk = await find_wire(url, wire, known_wires=known_wires, ssl_context=ssl_context)
     identity = _known(file, agent_id, signing.pk, pk)
     signer = Signer(signing, pk, clock or WireClock())

@@ -43,6 +43,11 @@ class Identity(msgspec.Struct, frozen=True):
         return f"Identity({self.agent_id}, {self.name!r})"
 
 
+def identity_path(key: Path) -> Path:
+    """Where the agent of a key file is kept: beside it, with .agent behind its name."""
+    return key.with_name(f"{key.name}.agent")
+
+
 def load_identity(path: Path, pk: str) -> Identity | None:
     """What a file says, or None where there is none. Raises KeyFileError for nonsense and for another key's."""
     try:

@@ -204,7 +204,7 @@ async def test_the_file_stands_beside_the_key_file(
     autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent, tmp_path: Path, alfa: SigningKey
 ) -> None:
     save_key(tmp_path / "alfa.key", alfa)
-    save_identity(tmp_path / "alfa.agent", Identity(AGENT, "alfa", alfa.pk, network.key.pk))
+    save_identity(tmp_path / "alfa.key.agent", Identity(AGENT, "alfa", alfa.pk, network.key.pk))
     async with open_agent(
         ORIGIN, tmp_path / "alfa.key", wire=network.key.pk, transport=network.issuer.transport
     ) as me:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from broker.app import Tool
+from broker.tools.registry import collect
 from broker.wire.ids import CHANNEL
 from broker.wire.refusals import CODES
 
@@ -23,7 +24,7 @@ def document(tools: Iterable[Tool], version: str, server: str | None = None) -> 
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": server or "/"}],
-        "paths": {**paths, **_fixed_paths()},
+        "paths": {**paths, "/agents/register": {"post": _registration()}, **_fixed_paths()},
         "components": {
             "schemas": {"Refusal": _refusal_schema(), "Fault": _fault_schema()},
             "securitySchemes": {
@@ -68,6 +69,15 @@ def _operation(tool: Tool) -> dict[str, Any]:
             **refusals(),
         },
     }
+
+
+def _registration() -> dict[str, Any]:
+    """The door for agents that register themselves: the proof inside is the authority."""
+    made = _operation(collect("signin")["register_agent"])
+    answers = made["responses"]
+    new = {"201": {**answers["200"], "description": "The new agent."}}
+    again = {"200": {**answers["200"], "description": "The same agent: the identical request came before."}}
+    return {**made, "tags": ["network"], "security": [{}], "responses": {**new, **answers, **again}}
 
 
 IDEMPOTENCY: Final[dict[str, Any]] = {

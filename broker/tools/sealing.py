@@ -1,8 +1,8 @@
 """Secrets inside remembered answers: a claim code or a credential is shown once, and again to the identical request
 alone; what is stored of it is sealed with the wire's own key, which no backup holds by default.
 
-A tool that makes a secret gives its answer sealed (`seal`); what leaves the registry is opened (`opened`). Where the
-wire's key is another by now the member is left out: make a new secret.
+A tool that makes a secret gives its answer sealed (`seal`); what leaves the registry is opened (`opened`), with an
+older key of the wire too. Where the wire has that key no more the member is left out: make a new secret.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from broker.tools.context import Services
+from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 
 _PURPOSE: Final = b"turret: secrets in remembered answers\0"
@@ -21,7 +22,7 @@ _PURPOSE: Final = b"turret: secrets in remembered answers\0"
 
 def seal(services: Services, secret: str) -> str:
     """The secret as it may be stored: hex."""
-    sealed = _box(services).encrypt(secret.encode(), services.entropy(SecretBox.NONCE_SIZE))
+    sealed = _box(services.keyring.current).encrypt(secret.encode(), services.entropy(SecretBox.NONCE_SIZE))
     return bytes(sealed).hex()
 
 
@@ -40,12 +41,14 @@ def opened(services: Services, answer: Any, members: Sequence[str]) -> Any:
 
 
 def _unseal(services: Services, sealed: str) -> str | None:
-    try:
-        return bytes(_box(services).decrypt(bytes.fromhex(sealed))).decode()
-    except (CryptoError, ValueError):
-        return None
+    keyring = services.keyring
+    for key in (keyring.get(row["pk"]) for row in reversed(keyring.listing())):
+        try:
+            return bytes(_box(key).decrypt(bytes.fromhex(sealed))).decode()
+        except (CryptoError, ValueError):
+            continue
+    return None
 
 
-def _box(services: Services) -> SecretBox:
-    seed = bytes.fromhex(services.keyring.current.seed)
-    return SecretBox(hashlib.sha256(_PURPOSE + seed).digest())
+def _box(key: SigningKey) -> SecretBox:
+    return SecretBox(hashlib.sha256(_PURPOSE + bytes.fromhex(key.seed)).digest())

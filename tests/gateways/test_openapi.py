@@ -39,6 +39,15 @@ def test_every_tool_is_a_path_with_its_schemas(made: dict[str, Any]) -> None:
         assert set(shown) == set(tool.output_schema["properties"]) - {"refusal"}
 
 
+@pytest.mark.requirement("identity.register")
+def test_the_door_for_new_agents_is_described(made: dict[str, Any]) -> None:
+    operation = made["paths"]["/agents/register"]["post"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    assert set(schema["required"]) == {"name", "public_jwk", "proof"}
+    assert {"200", "201", "409", "429"} <= set(operation["responses"])
+    assert operation["security"] == [{}]
+
+
 @pytest.mark.requirement("doors.openapi")
 def test_what_a_tool_asks_of_a_token_is_said_where_clients_look(made: dict[str, Any]) -> None:
     for name, tool in collect().items():

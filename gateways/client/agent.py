@@ -43,7 +43,7 @@ from gateways.client.contacts import (
 from gateways.client.dealer import Desk, read_object
 from gateways.client.errors import Refused, collapse
 from gateways.client.inbox import Events, Inbox, Message, read
-from gateways.client.issuer import http_origin
+from gateways.client.issuer import safe_origin
 from gateways.client.link import ANSWER_S, settle
 from gateways.client.mcp_link import http_client
 from gateways.client.registration import (
@@ -301,8 +301,10 @@ async def open_agent(
 
     Raises Disconnected when the first attempt fails (later breaks are mended), Refused (unauthenticated: the key is
     none of the agent's; suspended), also later where the right is lost, WireFault for what can't be true, KeyFileError,
-    ValueError for a URL or an id that is none. Leaving or cancelling closes the connection.
+    ValueError for a URL or an id that is none, and for another machine without TLS. Leaving or cancelling closes the
+    connection.
     """
+    origin = safe_origin(url)
     if agent_id is not None and AGENT.fullmatch(agent_id) is None:
         raise ValueError(f"{agent_id!r} is no agent's id")
     signing = key if isinstance(key, SigningKey) else load_key(Path(key))
@@ -313,7 +315,7 @@ async def open_agent(
     signer = Signer(signing, pk, clock or WireClock())
     try:
         async with (
-            http_client(http_origin(url), ssl_context, transport) as http,
+            http_client(origin, ssl_context, transport) as http,
             trio.open_nursery() as nursery,
         ):
             parts = _Parts(url, http, nursery, file, scopes, ssl_context, backoff)

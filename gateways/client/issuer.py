@@ -1,7 +1,7 @@
 """Where an agent gets its tokens: from the broker's address to the token endpoint of its authorization server.
 
 1. The broker's document names the issuer, the issuer's names the endpoint; each must name itself as it was asked for.
-2. Nothing on the way may be less safe than the address that the user gave: from https no http is followed.
+2. What proves an agent goes over TLS, or stays on this machine: from https no http is followed.
 
 Source: RFC 9728 3 (the resource's document), RFC 8414 3 (the issuer's), RFC 8707 2 (`resource`).
 """
@@ -36,13 +36,21 @@ def http_origin(url: str) -> str:
     return urlunsplit((scheme, parts.netloc, "", "", ""))
 
 
+def safe_origin(url: str) -> str:
+    """The same, where a token may be shown. Raises ValueError for another machine without TLS."""
+    origin = http_origin(url)
+    if not _is_safe(origin, urlsplit(origin).scheme):
+        raise ValueError(f"a token is not shown to {urlsplit(origin).netloc} without TLS: use https")
+    return origin
+
+
 async def find_issuer(http: httpx.AsyncClient, url: str) -> tuple[Issuer, httpx.Response]:
     """The issuer of the broker at `url`, and the last answer on the way to it (its Date tells the time).
 
     Raises Disconnected where there is no answer, Refused (unauthenticated) where the broker has no sign-in, WireFault
     where what they say of themselves can't be right. Cancelling is safe: it only reads.
     """
-    origin = http_origin(url)
+    origin = safe_origin(url)
     resource = origin + MCP
     described, _ = await _read(http, f"{origin}{RESOURCE}{MCP}", "the broker's sign-in")
     if described.get("resource") != resource:
@@ -67,11 +75,18 @@ def _document(issuer: str) -> str:
 
 
 def _url(origin: str, value: Any) -> str:
-    """A URL that a document names, not less safe than the address that led to it."""
-    scheme = urlsplit(value).scheme if isinstance(value, str) else ""
-    if not isinstance(value, str) or scheme not in ("https", urlsplit(origin).scheme):
+    """A URL that a document names, where what proves the agent may be shown."""
+    if not isinstance(value, str) or not _is_safe(value, urlsplit(origin).scheme):
         raise WireFault(f"{origin} sends us to {value!r} for tokens")
     return value
+
+
+def _is_safe(url: str, scheme: str) -> bool:
+    """TLS; or the scheme that we came by, to this machine itself."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    here = host in ("localhost", "::1") or host.startswith("127.")
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == scheme and here))
 
 
 async def _read(http: httpx.AsyncClient, url: str, what: str) -> tuple[dict[str, Any], httpx.Response]:

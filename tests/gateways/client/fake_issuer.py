@@ -21,7 +21,7 @@ from joserfc.jwk import OKPKey
 from gateways.client.assertion import public_jwk, thumbprint
 
 START_S = 1_782_345_678
-ORIGIN = "http://wire.test"
+ORIGIN = "https://wire.test"
 TOKEN = f"{ORIGIN}/oauth/token"
 ALL = "profile contacts message channel task resource arena trial"
 Answer = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]

@@ -25,7 +25,7 @@ from gateways.web import web_app
 from tests.support.broker import Bench, open_bench
 from tests.support.ws import Port, open_port
 
-ORIGIN = "http://wire.test"
+ORIGIN = "https://wire.test"
 
 
 class RealNetwork:

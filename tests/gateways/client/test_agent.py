@@ -198,6 +198,6 @@ async def test_what_is_no_agent_or_no_key_is_said_at_once(
     with pytest.raises(KeyFileError):
         async with open_agent(ORIGIN, tmp_path / "none.key"):
             pass
-    with pytest.raises(ValueError, match="is not a ws"):
+    with pytest.raises(ValueError, match="without TLS"):
         async with open_agent("ftp://wire.test", alfa, AGENT):
             pass

@@ -15,7 +15,7 @@ async def find(issuer: FakeIssuer, url: str = ORIGIN) -> Issuer:
         return (await find_issuer(http, url))[0]
 
 
-@pytest.mark.parametrize("url", [ORIGIN, f"{ORIGIN}/", "ws://wire.test/ws", f"{ORIGIN}/mcp"])
+@pytest.mark.parametrize("url", [ORIGIN, f"{ORIGIN}/", "wss://wire.test/ws", f"{ORIGIN}/mcp"])
 async def test_whichever_door_the_address_names_the_endpoint_is_found(url: str) -> None:
     issuer = FakeIssuer()
     assert await find(issuer, url) == Issuer(ORIGIN, TOKEN, f"{ORIGIN}/mcp")
@@ -46,6 +46,7 @@ async def test_an_issuer_with_a_path_has_its_document_before_it() -> None:
         ("resource", "authorization_servers", ["ftp://wire.test"]),
         ("document", "issuer", f"{ORIGIN}/"),
         ("document", "token_endpoint", "file:///token"),
+        ("document", "token_endpoint", "http://127.0.0.1/token"),
         ("document", "token_endpoint", None),
     ],
 )
@@ -57,12 +58,26 @@ async def test_a_document_that_is_another_ones_leads_nowhere(where: str, member:
 
 
 @pytest.mark.requirement("client.agent-issuer")
-async def test_from_a_safe_address_no_unsafe_one_is_followed() -> None:
+@pytest.mark.parametrize(
+    "url", ["http://wire.test", "ws://10.0.0.7:8766/ws", "http://127.0.0.1.wire.test@evil/"]
+)
+async def test_nothing_is_proved_to_another_machine_without_tls(url: str) -> None:
     issuer = FakeIssuer()
-    issuer.resource["resource"] = "https://wire.test/mcp"
+    with pytest.raises(ValueError, match="without TLS"):
+        await find(issuer, url)
+    assert issuer.requests == []
+
+
+@pytest.mark.requirement("client.agent-issuer")
+async def test_on_this_machine_it_needs_none_but_leads_no_further() -> None:
+    here = "http://127.0.0.1:8766"
+    issuer = FakeIssuer()
+    issuer.resource = {"resource": f"{here}/mcp", "authorization_servers": [here]}
+    issuer.document.update(issuer=here, token_endpoint=f"{here}/oauth/token")
+    assert (await find(issuer, here)).token_endpoint == f"{here}/oauth/token"
+    issuer.resource["authorization_servers"] = ["http://wire.test"]
     with pytest.raises(WireFault, match="sends us to"):
-        await find(issuer, "https://wire.test")
-    assert len(issuer.requests) == 1
+        await find(issuer, here)
 
 
 @pytest.mark.parametrize(

@@ -85,4 +85,6 @@ MUTANTS = (
         'row, ended = core.end(row, old, "replaced", now, OPERATOR)',
         "ended = old",
     ),
+    ("agreement.at-once", MAIL, "dropped_unread=unread)", "dropped_unread=0)"),
+    ("agreement.at-once", CORE, "kept + 1 - dropped, lane", "kept + 1, lane"),
 )

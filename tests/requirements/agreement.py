@@ -22,5 +22,6 @@ REQUIREMENTS: dict[str, str] = {
     "agreement.listed": "requests and agreements are listed newest first, by cursor",
     "agreement.kept": "requests, agreements and declines outlive a restart",
     "agreement.predicted": "every answer of a program of agents and restarts is the one that the law predicts",
+    "agreement.at-once": "whatever many agents do at once, what is counted is what is there, and no limit is passed",
     "agreement.operator": "an operator's grant is one way, listed as such, and taken back at once",
 }

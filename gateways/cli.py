@@ -21,6 +21,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "tail": ("dealing", "show your key's events as they come"),
     "agent": ("agent", "an MCP server that holds your key, for a model"),
     "agent-register": ("registering", "register your key as an agent of the network"),
+    "agent-token": ("agent_token", "an access token, got by your agent's key"),
     "resolve": ("reading", "a code's public key"),
     "presence": ("reading", "which desks are online"),
     "read": ("reading", "print a conversation"),

@@ -1,6 +1,8 @@
 """The agent's side of the client: tokens, calls, inbox, channels, registration."""
 
 REQUIREMENTS: dict[str, str] = {
+    "cli.agent-token": "turret agent-token gets a token by an agent's key, into a file of mode 0600 or to standard "
+    "output",
     "client.agent-assertion": "an agent's assertion is EdDSA by its key, for one audience, good for a minute, with a "
     "jti of its own",
     "client.agent-issuer": "the token endpoint is found by RFC 9728 and 8414, each document naming itself; from https "

@@ -213,7 +213,8 @@ class PairActor(MailActor):
         asker, target = await self.find_present(request.asker), await self.find_present(request.target)
         if asker is None or target is None:
             return NO_REQUEST
-        if request.owner_id is not None and not command.by_owner:
+        waits = request.owner_id is not None and request.owner_id == target.owner_id
+        if waits and not command.by_owner:
             return refuse(
                 "not_a_party", "your owner answers this request, on the owner's page", waits_for="owner"
             )

@@ -38,7 +38,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     asker_name: str = ""
     target_name: str = ""
     owner_id: str | None = None
-    """The owner of the target who is to decide; None: the target itself."""
+    """The owner of the target who is to decide while it is the owner; None: the target itself."""
     status: RequestState = "pending"
     ended_at: int | None = None
     agreement_id: str | None = None

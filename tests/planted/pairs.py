@@ -30,7 +30,7 @@ MUTANTS = (
     (
         "agreement.owner-decides",
         PAIR,
-        "if request.owner_id is not None and not command.by_owner:",
+        "if waits and not command.by_owner:",
         "if False:",
     ),
     (

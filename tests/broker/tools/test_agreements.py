@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import trio
 
-from broker.actors.agent import Suspend
+from broker.actors.agent import Assign, Suspend
 from broker.actors.pair import Respond
 from broker.app import Caller
 from broker.core.agreement import Agreement, pair_key
@@ -14,7 +14,7 @@ from broker.core.owner import OwnerRow
 from broker.store.memory import MemoryStore
 from broker.store.port import Put, Unit
 from broker.wire.refusals import Refusal
-from tests.support.agents import make_agent
+from tests.support.agents import caller_of, make_agent
 from tests.support.broker import Bench, code, open_bench, tuned
 from tests.support.pairs import agree, answer, ask, send, told, whats
 
@@ -247,6 +247,21 @@ async def test_what_the_owner_decides_the_owner_alone_answers(bench: Bench, ann:
     assert done.status == "accepted"
     assert len(await listed(bench, ann)) == 1
     assert await bench.store.find("contact", "owner-waits", owner) == []
+
+
+@pytest.mark.requirement("agreement.owner-decides")
+async def test_of_an_agent_that_came_to_another_owner_the_agent_answers(
+    bench: Bench, ann: Caller, owner: str
+) -> None:
+    dan = await make_agent(bench, "Dan", owner_id=owner, policy="owner-decides")
+    request = await ask(bench, ann, dan)
+    other = "ow_01KVY19F5HT4FZME59SZPHP64E"
+    row = OwnerRow(other, "p@example.com", "", 0)
+    await bench.store.commit(Unit(puts=(Put("owner", other, 0, msgspec.json.encode(row)),)))
+    await bench.broker._services.house.ask("agent", str(dan.agent), Assign(other))
+    bench.clock.step(1000)
+    dan = caller_of(bench, str(dan.agent), owner=other)
+    assert code(await answer(bench, dan, request)) == "accepted"
 
 
 @pytest.mark.requirement("agreement.decline-alike")

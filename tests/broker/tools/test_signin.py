@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+import trio
 
 from broker.actors.signin import ASKS
 from broker.core.grant import ASK_MS
+from broker.store.port import Unavailable
 from broker.wire.refusals import Refusal
 from tests.support.agents import make_agent
 from tests.support.broker import STRANGER, Bench, code
@@ -275,3 +277,43 @@ async def test_a_client_whose_id_is_a_url_is_what_its_document_says(bench: Bench
         "https://u@x.example/c",
     ):
         assert error(await begin(bench, bad, document={**document, "client_id": bad})) == "invalid_client"
+
+
+@pytest.mark.requirement("signin.bounds")
+async def test_beyond_the_bound_an_owners_stalest_consent_ends(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.tools.signin.GRANTS", 2)
+    owner, grants = await new_owner(bench), []
+    for _ in range(4):
+        signed = await consent(bench, owner)
+        grants.append((await signin(bench, "redeem_code", **signed.redemption()))["grant"])
+        bench.clock.step(1000)
+    listed = (await signin(bench, "list_grants", owner_id=owner))["grants"]
+    assert [each["grant_id"] for each in listed] == [grants[3], grants[2]]
+
+
+@pytest.mark.requirement("signin.consent")
+async def test_a_decision_that_was_not_written_can_be_made_again(bench: Bench) -> None:
+    owner, client_id = await new_owner(bench), (await register(bench))["client_id"]
+    begun = await begin(bench, client_id)
+    decide = {"ask": begun["ask"], "owner_id": owner, "allow": True}
+    bench.store.gate.fail_next(Unavailable())  # type: ignore[attr-defined]
+    assert code(await signin(bench, "decide_authorization", **decide)) == "unavailable"
+    assert "code" in answer_in((await signin(bench, "decide_authorization", **decide))["redirect"])
+
+
+@pytest.mark.requirement("signin.consent")
+async def test_of_two_tabs_one_decides(bench: Bench) -> None:
+    owner, client_id = await new_owner(bench), (await register(bench))["client_id"]
+    begun, answers = await begin(bench, client_id), []
+
+    async def decide() -> None:
+        answers.append(
+            await signin(bench, "decide_authorization", ask=begun["ask"], owner_id=owner, allow=True)
+        )
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(decide)
+    assert sorted(map(code, answers)) == ["accepted", *["not_found"] * 4]

@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from broker.actors.standing import Facts
 from broker.app import Caller
-from broker.core.agent import Key, Suspension
+from broker.core.agent import AgentRow, Key, Suspension
 from broker.core.client import digest
 from broker.core.grant import CODE_MS, IDLE_MS
+from broker.store.port import Put, Unit
 from broker.wire.refusals import Refusal
 from tests.support.agents import make_agent
 from tests.support.broker import STRANGER, Bench, code
@@ -265,3 +267,19 @@ async def test_refused_sign_ins_are_counted(bench: Bench) -> None:
         (STRANGER.address, "invalid_grant", 1),
         (STRANGER.address, "invalid_token", 1),
     }
+
+
+@pytest.mark.requirement("signin.standing", "signin.subject")
+async def test_an_agent_that_was_given_to_another_owner_is_no_more_spoken_for(bench: Bench) -> None:
+    owner = await new_owner(bench)
+    caller = await make_agent(bench, "mine", owner_id=owner)
+    assert caller.agent is not None
+    kept, waiting = await consent(bench, owner, caller.agent), await consent(bench, owner, caller.agent)
+    token = (await redeem(bench, kept))["refresh_token"]
+    document = await bench.store.get("agent", caller.agent)
+    assert document is not None
+    row = msgspec.json.decode(document.doc, type=AgentRow)
+    given = msgspec.json.encode(msgspec.structs.replace(row, owner_id=await new_owner(bench)))
+    await bench.store.commit(Unit(puts=(Put("agent", caller.agent, document.version, given),)))
+    assert error(await redeem(bench, waiting)) == "invalid_grant"
+    assert error(await refresh(bench, kept, token)) == "invalid_grant"

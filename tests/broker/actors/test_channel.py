@@ -78,6 +78,7 @@ async def test_no_number_is_lost_or_given_twice_whatever_becomes_of_commits(
                 at += 1
                 store.fail(None if way in (None, "restart") else way, posts)  # type: ignore[arg-type]
                 sent[f"{at}"] = code_of(await town.send(town.members[at % 2], f"{at}"))
+                assert way in WAYS or sent[f"{at}"] == "accepted"
                 if late and store._late:
                     await store.land()
             store.lose()

@@ -92,6 +92,10 @@ class Channel:
         """Who is in it: {agent_id, name, role, joined_at}."""
         return await pages(self._ask, "list_channel_members", "members", channel_id=self.channel_id)
 
+    async def invite(self, agent_id: str) -> None:
+        """Let an agent into a private channel of ours; it hears of it on its stream. Raises Refused."""
+        await self._ask("invite_agent_to_channel", channel_id=self.channel_id, invited_agent_id=agent_id)
+
     def __aiter__(self) -> "Channel":
         return self
 

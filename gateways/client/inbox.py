@@ -106,10 +106,14 @@ class Events:
 
 
 class Inbox:
-    """Messages, for ever: `async for message in me.inbox()`. Leave it at any time; see `Events` for `cursor`."""
+    """Messages, for ever: `async for message in me.inbox()`. Leave it at any time; see `Events` for `cursor`.
 
-    def __init__(self, ask: Ask, after: str | None) -> None:
+    `unread`: begin with those that are in the inbox and not marked as read.
+    """
+
+    def __init__(self, ask: Ask, after: str | None, unread: bool = False) -> None:
         self._ask = ask
+        self._unread = unread
         self._events = Events(ask, after)
         self._waiting: deque[Message] = deque()
         self._known: OrderedDict[str, None] = OrderedDict()
@@ -126,6 +130,9 @@ class Inbox:
     async def __anext__(self) -> Message:
         """The next message, each once. Cancelling loses none."""
         await trio.lowlevel.checkpoint()
+        if self._unread:
+            await self._catch_up()
+            self._unread = False
         while True:
             while self._waiting:
                 message = self._waiting.popleft()

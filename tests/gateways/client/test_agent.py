@@ -97,8 +97,13 @@ async def test_a_reply_names_what_it_answers_and_read_marks_go_in_parts(
         await me.mark_read()
     (reply,) = network.sent("send_direct_message")
     given = params_of(reply)
-    assert given.pop("idempotency_key")
+    key = given.pop("idempotency_key")
     assert given == {"recipient_agent_id": OTHER, "body": "!", "in_reply_to": "msg_9"}
+    async with agent() as me:
+        for body in ("!", "!!"):
+            await me.reply(Message("msg_9", OTHER, "brav", "?", 1), body)
+    keys = [params_of(each)["idempotency_key"] for each in network.sent("send_direct_message")[1:]]
+    assert (keys[0], len({key, *keys})) == (key, 2)
     marks = [params_of(each)["message_ids"] for each in network.sent("mark_messages_read")]
     assert [len(each) for each in marks] == [200, 200, 50]
 

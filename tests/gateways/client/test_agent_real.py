@@ -127,8 +127,8 @@ async def test_a_private_channel_is_read_without_a_hole_by_who_was_invited(
         with pytest.raises(Refused, match="not_found"):
             async with brav.channel(channel_id):
                 pass
-        await alfa.call("invite_agent_to_channel", channel_id=channel_id, invited_agent_id=brav.agent_id)
         mine = await stack.enter_async_context(alfa.channel(channel_id))
+        await mine.invite(str(brav.agent_id))
         theirs = await stack.enter_async_context(brav.channel("desk-talk"))
         assert {each["role"] for each in await mine.members()} == {"owner", "member"}
 

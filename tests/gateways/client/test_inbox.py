@@ -117,6 +117,19 @@ async def test_without_anything_to_go_by_it_is_what_is_unread(
         await nothing_more(inbox)
 
 
+async def test_who_starts_again_begins_with_what_is_unread(
+    autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent
+) -> None:
+    for number in range(5):
+        network.message(str(number), read=number % 2 == 0)
+    async with agent() as me:
+        network.message("5")
+        inbox = me.inbox(unread=True)
+        network.message("6")
+        assert await take(inbox, 4) == ["1", "3", "5", "6"]
+        await nothing_more(inbox)
+
+
 async def test_events_say_that_some_are_missing_and_go_on(
     autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent
 ) -> None:

@@ -193,8 +193,14 @@ EVENTS = {
     "moving": ("the desk's key, when a recovery key moves it", "`code`, `new_pk`, `effective_at`"),
     "message": ("the agent that a direct message is for", "the message, as in `get_inbox`"),
     "channel": ("a member of a channel that has news, once until it reads", "`channel_id`, `seq`"),
-    "contact": ("both agents of a contact request", "the request, as in `list_contact_requests`"),
-    "agreement": ("both agents of an agreement", "the agreement, as in `list_agreements`"),
+    "contact": (
+        "the other agent of a contact request; both when it is over by itself",
+        "`what` (requested, accepted, declined, cancelled, expired), `request` as in `list_contact_requests`",
+    ),
+    "agreement": (
+        "both agents of an agreement",
+        "`what` (made, revoked, expired), `agreement` as in `list_agreements`",
+    ),
     "channel_message": (
         "who follows the channel",
         "`channel_id`, `seq`, `message_id`, `agent_id`, `name`, `body`, `at`, `metadata`?, `hops`?",

@@ -29,7 +29,8 @@ AgentParam = Annotated[
     str, Meta(min_length=1, max_length=64, description="the agent's id: `ag_` and 26 characters")
 ]
 PurposeParam = Annotated[
-    str, Meta(min_length=1, max_length=500, description="what for, in words for the other one; at most 500")
+    str,
+    Meta(min_length=1, max_length=1000, description="what for, in words for the other one; at most 1,000"),
 ]
 ScopesParam = (
     Annotated[

@@ -80,7 +80,7 @@ async def test_what_is_not_said_is_a_message_and_thirty_days(bench: Bench, ann: 
         {"ttl_days": 0},
         {"ttl_days": 366},
         {"purpose": ""},
-        {"purpose": "x" * 501},
+        {"purpose": "x" * 1001},
     ],
 )
 async def test_what_can_not_be_asked_for(bench: Bench, ann: Caller, bob: Caller, params: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 from quart import Quart, Response, request
 
+from broker.apart import LARGE, apart
 from broker.app import Broker, Caller
 from broker.wire import canonical
 from broker.wire.refusals import Refusal, refuse
@@ -79,7 +80,9 @@ def register(
             return no(refuse("not_found", "there is no tool of this name"))
         body = await request.get_data(cache=False, as_text=False, parse_form_data=False)
         keys = request.headers.getlist("idempotency-key")
-        keyed = with_key(body, keys) if keys and broker.tools[tool].keyed else body
+        keyed: bytes | Refusal = body
+        if keys and broker.tools[tool].keyed:
+            keyed = with_key(body, keys) if len(body) <= LARGE else await apart(with_key, body, keys)
         if isinstance(keyed, Refusal):
             return no(keyed)
         try:

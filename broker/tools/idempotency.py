@@ -42,15 +42,20 @@ KeyParam = (
 Run = Callable[[Context], Awaitable[Any]]
 
 
-def bind(context: Context, tool: str, key: str, text: bytes) -> Once | Refusal:
-    """What a request's key is remembered by. `text`: its arguments as JSON."""
+def digest_of(text: bytes) -> bytes | Refusal:
+    """What binds a key to one request: sha256 of its arguments (as JSON, `text`) in canonical form, without the key."""
     parsed = parse(text, code="bad_request")
     if isinstance(parsed, Refusal):
         return parsed
     arguments = {name: value for name, value in parsed[0].items() if name != PARAM}
+    return hashlib.sha256(encode(arguments)).digest()
+
+
+def bind(context: Context, tool: str, key: str, digest: bytes) -> Once:
+    """What a request's key is remembered by."""
     subject = context.caller.principal or context.caller.pk or "operator"
     until = context.services.clock.now_ms() + KEPT_MS
-    return Once(f"key:{subject}:{tool}", key, hashlib.sha256(encode(arguments)).digest(), until)
+    return Once(f"key:{subject}:{tool}", key, digest, until)
 
 
 async def run_once(context: Context, once: Once, run: Run) -> Any:

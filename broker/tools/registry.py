@@ -17,9 +17,10 @@ from typing import Any, Final, Literal, get_args, get_type_hints
 import msgspec
 from msgspec.structs import astuple
 
+from broker.apart import LARGE, apart
 from broker.tools.access import allowed
 from broker.tools.context import Context
-from broker.tools.idempotency import PARAM, KeyParam, bind, run_once
+from broker.tools.idempotency import PARAM, KeyParam, bind, digest_of, run_once
 from broker.tools.sealing import opened
 from broker.wire import canonical
 from broker.wire.grammar import shown
@@ -118,7 +119,7 @@ class Tool(msgspec.Struct, frozen=True):
             refused = await allowed(context, self.scope, self.agent)
             if refused is not None:
                 return refused
-        arguments = self.decode(text)
+        arguments = self.decode(text) if len(text) <= LARGE else await apart(self.decode, text)
         if isinstance(arguments, Refusal):
             return arguments
         answer = await self._once(context, arguments, text)
@@ -128,9 +129,10 @@ class Tool(msgspec.Struct, frozen=True):
         key = arguments.pop(PARAM, None) if self.keyed else None
         if key is None:
             return await self.function(context, **arguments)
-        once = bind(context, self.name, key, text)
-        if isinstance(once, Refusal):
-            return once
+        digest = digest_of(text) if len(text) <= LARGE else await apart(digest_of, text)
+        if isinstance(digest, Refusal):
+            return digest
+        once = bind(context, self.name, key, digest)
         return await run_once(context, once, lambda keyed: self.function(keyed, **arguments))
 
 

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import trio
 
+from broker.apart import LARGE, apart
 from broker.app import Broker, Caller
 from broker.wire.refusals import Refusal
 from gateways import caller as callers
@@ -162,7 +163,7 @@ class McpApp:
             if not body.whole:
                 await drain(http.receive, DISCARD_S)
             return failed(413, f"a request is at most {limit} bytes")
-        message = jsonrpc.read(body)
+        message = jsonrpc.read(body) if len(body) <= LARGE else await apart(jsonrpc.read, body)
         if isinstance(message, jsonrpc.Malformed):
             return Answer(400, message.reply())
         caller = shown if shown is not None else await self._identify(http)
@@ -170,7 +171,8 @@ class McpApp:
             return self._refused(http, message.id, caller)
         if isinstance(message, jsonrpc.Response):
             return self._eras.client_response(http.head, caller, message)
-        params = read_params(message.params)
+        text = message.params
+        params = read_params(text) if len(text) <= LARGE else await apart(read_params, text)
         meta = params if isinstance(params, Fault) else read_meta(params)
         if isinstance(params, Fault) or isinstance(meta, Fault):
             fault = meta if isinstance(meta, Fault) else Fault(jsonrpc.INVALID_PARAMS, "malformed params")

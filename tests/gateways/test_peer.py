@@ -230,6 +230,21 @@ async def test_57_who_loses_the_right_to_speak_is_closed_at_once_with_a_code_of_
 
 
 @pytest.mark.requirement("doors.right-lost")
+async def test_nothing_that_waits_is_handed_out_to_who_has_lost_the_right() -> None:
+    broker = FakeBroker()
+    async with token_session(broker) as (peer, bearers):
+        bearers.give("t", agent_of("ag_1"))
+        await peer.result("authenticate", token="t")
+        await peer.session.receive([request(1, "echo"), request(2, "echo")])
+        await wait_all_tasks_blocked()
+        assert peer.outbox.size
+        broker.lose("ag_1", refuse("suspended", "no"))
+        assert peer.outbox.take() == []
+        await peer.session.receive([request(3, "echo")])
+        assert (await peer.rest(), len(broker.calls)) == ([], 2)
+
+
+@pytest.mark.requirement("doors.right-lost")
 async def test_a_right_lost_between_upgrade_and_greeting_ends_the_connection(bench: Bench) -> None:
     agent = await make_agent(bench, "alice")
     suspend(bench, agent)

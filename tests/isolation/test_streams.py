@@ -117,6 +117,9 @@ async def mcp(world: World, verb: str, uri: str, token: str | None) -> tuple[str
     if "result" in answer:
         return "accepted", text
     data = answer["error"].get("data") or {}
+    if "scope" in data:  # a token would do: the status says so, and the way to one
+        assert exchange.status == (403 if data["code"] == "insufficient_scope" else 401)
+        assert "www-authenticate" in exchange.headers
     return str(data.get("code", MISSING)), text
 
 

@@ -15,7 +15,17 @@ STREAMS = "broker/tools/streams.py"
 STANDING = "broker/actors/standing.py"
 CREDENTIALS = "gateways/commands/credentials.py"
 
+APART = "broker/apart.py"
+REGISTRY = "broker/tools/registry.py"
+
 MUTANTS = (
+    ("doors.large", APART, "trio.CapacityLimiter(1)", "trio.CapacityLimiter(5)"),
+    (
+        "doors.large",
+        REGISTRY,
+        "digest_of(text) if len(text) <= LARGE else await apart(digest_of, text)",
+        "digest_of(text)",
+    ),
     ("doors.audience", GATE, 'resources.audiences("") | bare', 'resources.audiences("network") | bare'),
     ("doors.audience", GATE, 'resources.audiences("") | bare', 'resources.audiences("")'),
     ("doors.standing", GATE, "return await self._broker.judge(found) or found", "return found"),
@@ -70,7 +80,6 @@ MUTANTS = (
         "    if ask.caller.identity is None:\n",
     ),
     ("doors.expiry", ENDPOINT, "await self._broker.while_allowed(caller, tell)", "await tell()"),
-    ("doors.expiry", ENDPOINT, "watching = msgspec.structs.replace(caller, until=None)", "watching = caller"),
     (
         "doors.right-lost",
         ERAS,

@@ -170,6 +170,9 @@ async def test_the_inbox_is_read_by_its_agents_token_alone(faces: Faces) -> None
     )
     by_key = await faces.door.ask(body=body, **headers, authorization=f"Turret {proof}")
     assert by_key.status == 401, "a key has no inbox"
+    body, headers = listening()
+    by_key = await faces.door.ask(body=body, **headers, authorization=f"Turret {proof}")
+    assert (by_key.status, by_key.error["data"]["code"]) == (401, "unauthenticated")
 
 
 def listening(uri: str = INBOX) -> tuple[dict[str, Any], dict[str, str]]:

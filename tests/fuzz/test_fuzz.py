@@ -14,14 +14,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz import targets_doors, targets_files, targets_wire
+from tests.fuzz import targets_doors, targets_files, targets_pages, targets_wire
 from tests.fuzz.harness import LARGEST, Target
 from tests.fuzz.inputs import giants
 from tests.fuzz.mutate import mutant, numbered, smaller
 
-TARGETS = {
-    each.name: each for each in (*targets_wire.TARGETS, *targets_doors.TARGETS, *targets_files.TARGETS)
-}
+AREAS = (targets_wire, targets_doors, targets_files, targets_pages)
+TARGETS = {each.name: each for area in AREAS for each in area.TARGETS}
 SECONDS = float(os.environ.get("FUZZ_SECONDS") or 0)
 ENDLESS = 10**9
 
@@ -35,6 +34,7 @@ hostile = pytest.mark.requirement(
     "mcp.hostile",
     "store.hostile",
     "cli.hostile",
+    "pages.hostile",
 )
 
 

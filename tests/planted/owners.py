@@ -35,6 +35,12 @@ MUTANTS = (
     ("pages.next", BROWSER, "        if parts.path in _NEXT:", "        if parts.path:"),
     ("pages.next", BROWSER, "if text.isascii() and text.isprintable():", "if True:"),
     ("pages.signed-in", SITE, "if visit.owner_id or open_to_all:", "if True:"),
+    (
+        "pages.hostile",
+        BROWSER,
+        "    except ValueError:\n        return None",
+        "    except KeyError:\n        return None",
+    ),
     ("pages.text", SHELL, "autoescape=True", "autoescape=False"),
     ("pages.text", SHELL, "finalize=show_text,", ""),
     ("pages.headers", SHELL, "form-action 'self'; ", ""),

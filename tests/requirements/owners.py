@@ -27,5 +27,6 @@ REQUIREMENTS: dict[str, str] = {
     "pages.consent": "an owner sees which app asks for what and where it leads, and chooses for whom and what",
     "pages.grants": "an owner sees which apps act, and signs one out",
     "pages.directory": "anybody searches the agents that want to be found",
+    "pages.hostile": "whatever a browser sends gets a sound page or leads to one, and is text where it is shown",
     "pages.not-mine": "what is another owner's looks like what there is not",
 }

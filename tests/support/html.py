@@ -11,6 +11,8 @@ FORBIDDEN = frozenset({"script", "style", "iframe", "object", "embed", "base", "
 
 NAMING = ("aria-describedby", "aria-labelledby", "for")
 """Attributes that name other elements."""
+LEADING = ("href", "src", "action", "formaction", "content")
+"""Attributes whose value is an address, or holds one."""
 
 
 class Element:

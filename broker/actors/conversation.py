@@ -156,7 +156,7 @@ class ConversationActor(Actor[Conversation]):
             return NOT_NOW
         record = core.decide_send(state, command, self.now(), self._rules)
         if isinstance(record, Refusal):
-            return record
+            return NOT_NOW if record.code == "clock_skew" else record
         if record.type in ("PICKUP", "END"):
             return self._write(state, record, command.envelope.canonical)
         return _Row(self, state, record, command.envelope.canonical, None)
@@ -185,13 +185,15 @@ class ConversationActor(Actor[Conversation]):
                 return replay
         record = core.decide_send(state, command, self.now(), self._rules)
         if isinstance(record, Refusal):
-            if record.code == "conflict" and command.envelope.n > state.n + 1:
+            beyond = record.code == "conflict" and command.envelope.n > state.n + 1
+            if beyond or record.code == "clock_skew":
                 await self._look_ahead(state)
             return record
         return await self._append(state, record, command.envelope.canonical)
 
     async def _look_ahead(self, state: Conversation) -> None:
-        """Who names an n beyond our head may have seen a commit that was in doubt and landed after we read."""
+        """A commit that was in doubt may have landed after we read: who names an n beyond our head may have seen it,
+        and who repeats it when its time is over is to get its acknowledgement."""
         if await self.store.entries(log_name(state.conv), state.n, 1):
             raise Stop
 

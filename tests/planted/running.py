@@ -55,6 +55,12 @@ MUTANTS = (
     ("presence.stream", "broker/app.py", "held.enter_context(services.presence.attach(reads_as))", "pass"),
     (
         "retries.late-commit",
+        CONVERSATION,
+        '            return NOT_NOW if record.code == "clock_skew" else record\n',
+        "            return record\n",
+    ),
+    (
+        "retries.late-commit",
         DESK,
         "                places.doubtful[conv] = self._clock.monotonic() + DOUBT_S\n",
         "                pass\n",

@@ -37,6 +37,21 @@ async def test_the_same_bytes_after_a_late_commit_are_a_replay() -> None:
 
 
 @pytest.mark.requirement("retries.late-commit")
+async def test_the_same_bytes_are_a_replay_though_their_time_is_over_meanwhile() -> None:
+    async with open_bench(store=FlakyMemory()) as bench:
+        line = await pair(bench)
+        landed, lost = line.next("RFQ"), line.next("RFQ", {"other": 1})
+        flaky(bench.store).fail("late", appends)
+        assert code(await bench.call("send_env", **landed)) == "in_doubt"
+        await known(bench, line)
+        bench.clock.step(-3_600_000)
+        assert code(await bench.call("send_env", **landed)) == "clock_skew"
+        assert await flaky(bench.store).land()
+        assert (await bench.call("send_env", **landed))["replayed"]
+        assert code(await bench.call("send_env", **lost)) == "conflict"
+
+
+@pytest.mark.requirement("retries.late-commit")
 async def test_the_other_party_goes_on_after_a_commit_that_landed_late() -> None:
     async with open_bench(store=FlakyMemory()) as bench:
         line = await pair(bench)

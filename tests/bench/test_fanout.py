@@ -10,7 +10,7 @@ from bench.fanout import Row, compare
 from bench.followers import SseFollower, WebSocketFollower
 from bench.kit.websocket import Lost
 
-TINY = ["--followers", "1", "3", "--seconds", "0.1", "--json"]
+TINY = ["--followers", "1", "3", "--seconds", "0.05", "--json"]
 
 
 def test_a_tiny_run_has_a_row_for_each_shape_and_way(capsys: pytest.CaptureFixture[str]) -> None:

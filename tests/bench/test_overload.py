@@ -19,8 +19,12 @@ GOOD = {
 }
 
 
-def test_a_tiny_run_has_all_figures_and_proves_what_was_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--seconds", "0.5", "--measure-s", "0.3", "--conversations", "32", "--dealers", "8", "--json"]
+def test_a_tiny_run_has_all_figures_and_proves_what_was_accepted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("RECOVERY_S", 1.0), ("PROBE_S", 0.2), ("BEFORE_S", 0.3)):
+        monkeypatch.setattr(overload, name, seconds)  # so much is signed ahead
+    given = ["--seconds", "0.4", "--measure-s", "0.2", "--conversations", "32", "--dealers", "8", "--json"]
     overload.main(given)
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["errors"] == []

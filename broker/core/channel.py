@@ -10,10 +10,10 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from broker.core.machine import Now
 from broker.core.pace import PACE, Pace, Spent, wait
@@ -67,7 +67,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     body: str
     at: int
     """Wall milliseconds; never less than the message before."""
-    metadata: msgspec.Raw | UnsetType = UNSET
+    metadata: Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})] | UnsetType = UNSET
     """A JSON object, canonical; absent: none."""
     hops: int = 0
     """How many messages this one is an answer to, one after the other (network.md, Loop guard)."""

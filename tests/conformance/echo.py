@@ -46,7 +46,7 @@ class Messages(frames.Messages):
 class Echo:
     """What a carrier asks of a session, sending each message back."""
 
-    def __init__(self, broker: Any, caller: Any, outbox: Outbox, nursery: Any, *, clock: Any) -> None:
+    def __init__(self, broker: Any, caller: Any, outbox: Outbox, nursery: Any, **_: Any) -> None:
         self._outbox = outbox
 
     def greet(self) -> None:

@@ -204,14 +204,14 @@ def contents(uri: str) -> dict[str, Any] | None:
 
 
 def with_fixtures(surface: Surface) -> Surface:
-    """The same surface with all that the judges ask for."""
+    """The same surface with all that the judges ask for, in front: they read one page, and take what stands first."""
     changing = Changing()
-    changing.tools.update(surface.tools)
     for offer in [*plain_tools(), *asking_tools(), *changing.offers()]:
         changing.tools[offer.descriptor["name"]] = offer
-    changing.prompts.update(surface.prompts)
+    changing.tools.update(surface.tools)
     for each in [*plain_prompts(), *asking_prompts()]:
         changing.prompts[each.descriptor["name"]] = each
+    changing.prompts.update(surface.prompts)
     own_read, own_watch = surface.read, surface.watch
     assert own_read is not None
     assert own_watch is not None
@@ -224,7 +224,7 @@ def with_fixtures(surface: Surface) -> Surface:
         surface,
         tools=changing.tools,
         prompts=changing.prompts,
-        resources=[*surface.resources, *RESOURCES],
+        resources=[*RESOURCES, *surface.resources],
         templates=[*surface.templates, *TEMPLATES],
         read=read,
         watch=watching(own_watch),

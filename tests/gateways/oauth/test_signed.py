@@ -106,6 +106,7 @@ async def test_no_other_token_is_good(clock: Hands) -> None:
             theirs.make(aud=None),
             theirs.make(exp=NOW),
             theirs.make(exp=None),
+            theirs.make(iss=None),
             theirs.make(nbf=NOW + 1),
             theirs.make(cnf={"jkt": "x"}),
             theirs.make(sub=None),

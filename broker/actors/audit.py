@@ -1,4 +1,4 @@
-"""What `turret check` finds in a store, and a restore before it says done: every call, document and stream.
+"""What `turret check` finds in a store, and a restore before it says done: every call, channel, document and stream.
 
 1. A transcript holds when broker/wire/chain.py says so; nothing is taken from the store's own columns alone.
 2. A call's document is what its log says: parties, phase, times, how it ended, and what it is found by.
@@ -13,7 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
+from broker.actors.audit_channels import audit_channels
 from broker.actors.calls import ConvRow, Row, log_name, pair_name
+from broker.actors.channel import channel_name
 from broker.store.port import Document, Entry, Fault, Snapshot, Step
 from broker.wire.call import Phase
 from broker.wire.chain import verify_transcript
@@ -28,6 +30,9 @@ class Counts(msgspec.Struct):
     conversations: int = 0
     envelopes: int = 0
     events: int = 0
+    channels: int = 0
+    messages: int = 0
+    """Of these channels."""
 
 
 class _Keys(msgspec.Struct):
@@ -81,11 +86,19 @@ def _calls(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
             yield len(rows)
         except UNREADABLE as error:
             yield Fault("conversation", document.id, f"can't be read: {error}")
+    counts.envelopes += seen
+    for log, count, faults in audit_channels(snapshot):
+        logs.discard(log)
+        counts.channels += log != ""
+        counts.messages += count
+        seen += count
+        yield from faults
+        yield count
     for log in sorted(logs):
         rows = snapshot.rows(log)
         seen += len(rows)
-        yield Fault("log", log, f"{len(rows)} rows, and no document of a conversation")
-    counts.envelopes += seen
+        kind = "channel" if log.startswith(channel_name("")) else "conversation"
+        yield Fault("log", log, f"{len(rows)} rows, and no document of a {kind}")
     if (stored := snapshot.count_rows()) != seen:
         yield Fault("log", "", f"{stored} rows are stored, but the logs lead to {seen}")
 

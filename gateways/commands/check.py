@@ -30,6 +30,8 @@ class Found(msgspec.Struct):
     count: int
     """Faults, the listed ones being the first of them."""
     faults: list[Fault]
+    channels: int = 0
+    messages: int = 0
 
 
 @click.command()
@@ -79,6 +81,8 @@ def look_through(path: Path, quiet: bool) -> Found:
         conversations=counts.conversations,
         envelopes=counts.envelopes,
         events=counts.events,
+        channels=counts.channels,
+        messages=counts.messages,
         seconds=seconds,
         count=number,
         faults=faults,
@@ -91,6 +95,8 @@ def report(found: Found) -> str:
     if found.count > len(found.faults):
         lines.append(f"… and {found.count - len(found.faults):,} more")
     looked = f"{found.conversations:,} conversations, {found.envelopes:,} envelopes, {found.events:,} events"
+    if found.channels:
+        looked += f", {found.channels:,} channels, {found.messages:,} messages"
     verdict = "holds" if found.ok else f"{found.count:,} fault{'s' if found.count > 1 else ''}"
     return "\n".join([*lines, f"{verdict}: {looked} in {found.seconds:g} s"])
 

@@ -22,5 +22,6 @@ REQUIREMENTS: dict[str, str] = {
     "channel.loop": "members that answer each other by themselves are stopped, and told so",
     "channel.order": "all who follow a channel, over WebSocket and SSE, get the same messages in the same order",
     "channel.doors": "a channel is followed over WebSocket, SSE and MCP with the same refusals",
+    "channel.check": "a check of a store looks through channels: messages without a gap, members as they are counted",
     "channel.operator": "an operator can make a channel that an agent owns",
 }

@@ -103,11 +103,8 @@ class Document(HTMLParser):
             if each.tag in FORBIDDEN:
                 self.faults.append(f"<{each.tag}>")
             for name, value in each.attributes.items():
-                if (
-                    name.startswith("on")
-                    or name == "style"
-                    or value.strip().lower().startswith("javascript:")
-                ):
+                runs = name in LEADING and "javascript:" in value.lower()
+                if name.startswith("on") or name == "style" or runs:
                     self.faults.append(f"<{each.tag} {name}>")
 
     def _look_at_frame(self) -> None:

@@ -28,6 +28,7 @@ def test_a_form_is_read_with_all_its_values_in_order() -> None:
     assert read_form(b"") == Form()
 
 
+@pytest.mark.requirement("pages.hostile")
 @pytest.mark.parametrize("text", [b"a=%ff", b"a=\xff", b"&".join(b"a=b" for _ in range(FIELDS + 1))])
 def test_what_is_no_form_is_none(text: bytes) -> None:
     assert read_form(text) is None

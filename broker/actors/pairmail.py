@@ -100,7 +100,8 @@ class MailActor(RecordActor[PairRow]):
             return await self._stopped(command, trace)
         answer = await self._deliver(command, author.name, trace, now.wall_ms)
         if not isinstance(answer, Refusal):
-            self._receipts.heard(recipient, sender, trace, now)
+            both = (sender, recipient)
+            self._receipts.heard(recipient, sender, trace, now, place=self.key, agents=both)
         return answer
 
     async def _deliver(self, command: Send, name: str, trace: Trace, now: int) -> Any:

@@ -53,7 +53,7 @@ class Receipts:
         replied: Receipt | None = None,
         agents: Sequence[str] = (),
     ) -> Trace | Stopped:
-        """Where a message stands, which then counts as passed; or why it may not.
+        """Where a message stands, or why it may not pass. It has passed once it is `heard`.
 
         `to`: an agent or a channel; what was said in a channel is heard by whoever posts there. `place`: the pair's or
         the channel's name. `agents`: who takes part beside the sender (a pair: the other one).
@@ -64,17 +64,26 @@ class Receipts:
             there = [each for each in self._lately(to, now) if each.sender != sender]
             heard = sorted([*heard, *there], key=lambda each: each.at)
         trace = follow(message_id, sender, to, now, heard, replied)
-        chain = self._chains.get(trace.root)
-        if chain is None:
-            chain = self._chains[trace.root] = Chain()
-            if len(self._chains) > self._most_chains:
-                self._chains.popitem(last=False)
-        self._chains.move_to_end(trace.root)
+        chain = self._chains.get(trace.root) or Chain()
         refused = chain.judge(trace, place, (sender, *agents), self._limit, channel=channel)
-        return trace if refused is None else Stopped(refused, chain.tell(place))
+        if refused is None:
+            return trace
+        return Stopped(refused, self._keep(trace.root, chain).tell(place))
 
-    def heard(self, by: str, sender: str, trace: Trace, now: Now) -> None:
-        """`by` (an agent; or a channel, for all its members) has received a message. Called after its commit."""
+    def heard(
+        self,
+        by: str,
+        sender: str,
+        trace: Trace,
+        now: Now,
+        *,
+        place: str | None = None,
+        agents: Sequence[str] = (),
+    ) -> None:
+        """`by` (an agent; or a channel, for all its members) has received a message. Called after its commit.
+
+        `place` and `agents` as they were judged; without a place it is where it was heard.
+        """
         kept = self._heard.get(by)
         if kept is None:
             kept = self._heard[by] = deque(maxlen=KEPT)
@@ -82,6 +91,15 @@ class Receipts:
                 self._heard.popitem(last=False)
         self._heard.move_to_end(by)
         kept.append(Receipt(sender, now.mono, trace))
+        chain = self._keep(trace.root, self._chains.get(trace.root) or Chain())
+        chain.passed(place or by, (sender, *agents))
+
+    def _keep(self, root: str, chain: Chain) -> Chain:
+        self._chains[root] = chain
+        self._chains.move_to_end(root)
+        if len(self._chains) > self._most_chains:
+            self._chains.popitem(last=False)
+        return chain
 
     def _lately(self, who: str, now: Now) -> list[Receipt]:
         return [each for each in self._heard.get(who, ()) if now.mono - each.at <= SOON_S]

@@ -109,7 +109,7 @@ class Chain:
     def judge(
         self, trace: Trace, place: str, agents: Sequence[str], limit: int = LIMIT, *, channel: bool = False
     ) -> Refusal | None:
-        """Whether one more message may pass at `place` between `agents`; where it may, it counts as passed.
+        """Why one more message may not pass at `place` between `agents`; None: it may.
 
         In a `channel` many who talk at the same time are no loop: there its members count, as over all places.
         """
@@ -128,10 +128,13 @@ class Chain:
                 hops=trace.hops,
                 limit=limit,
             )
-        self._agents = present
+        return None
+
+    def passed(self, place: str, agents: Sequence[str]) -> None:
+        """One more has passed."""
+        self._agents.update(agents)
         self._counts[place] = self._counts.get(place, 0) + 1
         self._total += 1
-        return None
 
     def tell(self, place: str) -> bool:
         """Whether the place is to be told now that the chain was stopped there: once."""

@@ -14,6 +14,7 @@ MUTANTS = (
         "return to == receipt.sender",
     ),
     ("loop.at-once", RECEIPTS, "        kept.append(Receipt(sender, now.mono, trace))", "        pass"),
+    ("loop.stopped", RECEIPTS, "        chain.passed(place or by, (sender, *agents))", "        pass"),
     ("loop.stopped", LOOPS, "trace.hops + 1 >= limit or ", "trace.hops + 1 > limit or "),
     ("loop.stopped", LOOPS, "2 if _was_one_before(answered, to, now) else 1", "1"),
     ("loop.stopped", LOOPS, "self._counts.get(place, 0) + 1 >= limit", "False"),

@@ -17,7 +17,7 @@ def judged(
         name, sender=sender, to=to, place="p", now=now, replied=replied, agents=(sender, to)
     )
     if isinstance(trace, Trace):
-        receipts.heard(to, sender, trace, now)
+        receipts.heard(to, sender, trace, now, place="p", agents=(sender, to))
     return trace
 
 
@@ -40,6 +40,17 @@ def test_a_loop_is_stopped_and_told_of_once() -> None:
         True,
         False,
     ]
+
+
+@pytest.mark.requirement("loop.stopped")
+def test_what_was_not_written_has_not_passed() -> None:
+    receipts = Receipts(4)
+    replied = Receipt("b", 0.0, Trace("0", WALL))
+    for n in range(9):
+        trace = receipts.judge(
+            str(n), sender="a", to="b", place="p", now=NOW, replied=replied, agents=("a", "b")
+        )
+        assert isinstance(trace, Trace)
 
 
 def test_a_reply_needs_no_receipt() -> None:

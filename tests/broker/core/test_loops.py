@@ -1,7 +1,7 @@
 """The loop guard: what is an answer, and when a chain ends."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -77,22 +77,36 @@ def test_a_chain_ends_before_its_fiftieth_message() -> None:
     )
 
 
+def goes(chain: Chain, hops: int, place: str, agents: Sequence[str]) -> bool:
+    """Whether one more message passes; where it may, it does."""
+    if chain.judge(Trace("root", WALL, hops), place, agents) is not None:
+        return False
+    chain.passed(place, agents)
+    return True
+
+
+@pytest.mark.requirement("loop.stopped")
+def test_what_is_judged_has_not_passed_yet() -> None:
+    chain = Chain()
+    assert all(chain.judge(Trace("root", WALL, 1), "ab", "ab") is None for _ in range(60))
+
+
 @pytest.mark.requirement("loop.stopped")
 def test_fifty_messages_of_one_chain_do_not_pass_in_one_place_however_they_branch() -> None:
     chain = Chain()
     for peer in range(9):  # a round that many take part in
-        assert chain.judge(Trace("root", WALL), f"a{peer}", ("a", str(peer))) is None
-    passed = [chain.judge(Trace("root", WALL, 1), "a0", ("a", "0")) is None for _ in range(60)]
+        assert goes(chain, 0, f"a{peer}", ("a", str(peer)))
+    passed = [goes(chain, 1, "a0", ("a", "0")) for _ in range(60)]
     assert passed.count(True) == 48
     assert passed.index(False) == 48
-    assert chain.judge(Trace("root", WALL, 1), "a1", ("a", "1")) is None  # the others go on
+    assert goes(chain, 1, "a1", ("a", "1"))  # the others go on
 
 
 @pytest.mark.requirement("loop.stopped")
 def test_few_agents_have_no_more_than_one_pair_has() -> None:
     chain = Chain()
     pairs = ["ab", "bc", "ca"]
-    passed = sum(chain.judge(Trace("root", WALL, 1), pairs[n % 3], pairs[n % 3]) is None for n in range(90))
+    passed = sum(goes(chain, 1, pairs[n % 3], pairs[n % 3]) for n in range(90))
     assert passed == 49
 
 
@@ -100,7 +114,7 @@ def test_one_who_asks_many_and_hears_of_all_is_no_loop() -> None:
     chain = Chain()
     for hops in (1, 2):
         for worker in range(60):
-            assert chain.judge(Trace("root", WALL, hops), f"h{worker}", ("h", f"w{worker}")) is None
+            assert goes(chain, hops, f"h{worker}", ("h", f"w{worker}"))
 
 
 def test_a_message_that_begins_a_chain_is_never_a_loop() -> None:
@@ -125,8 +139,10 @@ def network(delay: float) -> tuple[Post, list[tuple[str, str]]]:
     def post(sender: str, to: str) -> bool:
         now = at(len(passed) * delay)
         trace = follow(str(len(passed)), sender, to, now, heard[sender], None)
-        refused = chains[trace.root].judge(trace, "".join(sorted((sender, to))), (sender, to))
+        place = "".join(sorted((sender, to)))
+        refused = chains[trace.root].judge(trace, place, (sender, to))
         if not isinstance(refused, Refusal):
+            chains[trace.root].passed(place, (sender, to))
             heard[to].append(Receipt(sender, now.mono, trace))
             passed.append((sender, to))
         return refused is None

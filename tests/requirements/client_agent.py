@@ -20,5 +20,6 @@ REQUIREMENTS: dict[str, str] = {
     "client.agent-channel": "a channel's messages come by seq without a hole or a repetition, across breaks and a full "
     "waiting room; what is gone for good is said",
     "client.agent-loop": "an agent that answers by itself stops where the loop guard stops it",
+    "client.agent-tutorial": "the tutorial on two agents goes as it is written",
     "client.agent-register": "registering is repeated with the identical bytes until it is answered, and done once",
 }

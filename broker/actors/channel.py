@@ -251,7 +251,7 @@ class ChannelActor(RecordActor[ChannelRow]):
             (each.agent_id for each in reversed(self.channel.spent) if each.agent_id != agent_id), None
         )
         if stopped.tell:
-            notice = {"what": "loop_stopped", "channel_id": self.key, "by": agent_id}
+            notice = {"what": "loop", "channel_id": self.key, "by": agent_id}
             concerned = [agent_id] if other is None else [agent_id, other]
             await self.write(
                 self.row, None, events=[Told(agent_stream(each), "notice", notice) for each in concerned]

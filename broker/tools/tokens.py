@@ -34,6 +34,8 @@ class Granted(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str | None = None
     grant: str | None = None
     kid: str | None = None
+    after: int = 0
+    """Unix seconds: tokens of this agent made before are over, so this one must not be."""
     refresh_token: str | None = None
 
 
@@ -68,15 +70,15 @@ async def redeem_code(
     row = await read_grant(context.services.store, read[0]) if read is not None else None
     if read is None or row is None:
         return _guess(context, fault("invalid_grant", "the code is not good here, or not any more"))
-    over = await _over(context, row)
-    if over is not None:
-        return over
+    agent = await _speaks_for(context, row)
+    if isinstance(agent, Refusal):
+        return agent
     shown = Shown(
         client_id=client_id, digest=read[1], redirect_uri=redirect_uri, verifier=verifier, resource=resource
     )
     family, token = random_text(context, 16), random_text(context)
     command = Redeem(shown, Fresh(digest(family), digest(token)))
-    return _granted(context, await _ask(context, row.grant_id, command), family, token)
+    return _granted(context, await _ask(context, row.grant_id, command), agent, family, token)
 
 
 @tool(face="signin", title="Refresh")
@@ -96,16 +98,15 @@ async def refresh_grant(
     row = await read_grant(context.services.store, read[0]) if read is not None else None
     if read is None or row is None:
         return _guess(context, fault("invalid_grant", "the refresh token is not good here, or not any more"))
-    over = await _over(context, row)
-    if over is not None:
-        return over
+    agent = await _speaks_for(context, row)
+    if isinstance(agent, Refusal):
+        return agent
     asked = tuple(scopes) if scopes else None
     shown = Shown(client_id=client_id, family=read[1], digest=read[2], scopes=asked, resource=resource)
     token = random_text(context)
     family = refresh_token.split(".")[1]
-    answer = _granted(
-        context, await _ask(context, row.grant_id, Refresh(shown, digest(token))), family, token
-    )
+    redone = await _ask(context, row.grant_id, Refresh(shown, digest(token)))
+    answer = _granted(context, redone, agent, family, token)
     if asked is None or isinstance(answer, Refusal):
         return answer
     return msgspec.structs.replace(answer, scopes=tuple(each for each in answer.scopes if each in asked))
@@ -131,7 +132,9 @@ async def take_assertion(
     if refused is not None or row is None:
         return refused or _unproven()
     answer = await context.services.house.ask("assertion", agent_id, Assert(jti, until * 1000))
-    return answer if isinstance(answer, Refusal) else Granted(agent_id, owner=row.owner_id, kid=kid)
+    if isinstance(answer, Refusal):
+        return answer
+    return Granted(agent_id, owner=row.owner_id, kid=kid, after=row.tokens_after)
 
 
 @tool(face="signin", title="Take an agent's credential")
@@ -145,7 +148,9 @@ async def take_credential(context: Context, agent_id: Text, secret: Text) -> Gra
     if not hmac.compare_digest(kept or "", digest(secret)):
         return _guess(context, _unproven())
     refused = await _bad_agent(context, row, None)
-    return refused or Granted(agent_id, owner=row.owner_id if row is not None else None)
+    if refused is not None or row is None:
+        return refused or _unproven()
+    return Granted(agent_id, owner=row.owner_id, after=row.tokens_after)
 
 
 @tool(face="signin", title="A proof that failed")
@@ -191,15 +196,16 @@ async def _prove_client(context: Context, client_id: str, secret: str | None) ->
     return None
 
 
-async def _over(context: Context, row: GrantRow) -> Refusal | None:
-    """Whether the subject may not be spoken for now: gone, suspended, or no more this owner's."""
+async def _speaks_for(context: Context, row: GrantRow) -> AgentRow | Refusal | None:
+    """The agent that a consent is for (None: the owner itself), or why nobody speaks for it now: it is gone,
+    suspended, or no more this owner's."""
     acting = row.subject if AGENT.fullmatch(row.subject) else None
     agent = await agent_of(context, acting, row.owner_id) if acting is not None else None
     caller = Caller(principal=row.subject, agent=acting, owner=row.owner_id)
     refused = await context.services.standing.judge(caller)
     if refused is not None or (acting is not None and agent is None):
         return fault("invalid_grant", "nobody may act for this agent or owner now")
-    return None
+    return agent
 
 
 async def _bad_agent(context: Context, row: AgentRow | None, kid: str | None) -> Refusal | None:
@@ -214,7 +220,9 @@ async def _ask(context: Context, grant_id: str, command: Redeem | Refresh) -> An
     return await context.services.house.ask("grant", grant_id, command)
 
 
-def _granted(context: Context, answer: Any, family: str, token: str) -> Granted | Refusal:
+def _granted(
+    context: Context, answer: Any, agent: AgentRow | None, family: str, token: str
+) -> Granted | Refusal:
     if isinstance(answer, Refusal):
         return _guess(context, answer) if answer.detail.get("error") == "invalid_grant" else answer
     row: GrantRow = answer
@@ -224,6 +232,7 @@ def _granted(context: Context, answer: Any, family: str, token: str) -> Granted 
         resource=row.resource,
         owner=row.owner_id,
         grant=row.grant_id,
+        after=agent.tokens_after if agent is not None else 0,
         refresh_token=f"{row.grant_id}.{family}.{token}",
     )
 

@@ -53,11 +53,15 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-def mint(keys: SigningKeys, now_ms: int, jti: str, issuer: str, **claims: Any) -> str:
-    """A token with these claims (sub, aud, client_id, scope, owner, grant, akid), signed by the present key."""
+def mint(keys: SigningKeys, now_ms: int, jti: str, issuer: str, after: int = 0, **claims: Any) -> str:
+    """A token with these claims (sub, aud, client_id, scope, owner, grant, akid), signed by the present key.
+
+    `after`: Unix seconds before which its subject's tokens are over. That may be the second that begins next, when a
+    credential was renewed in this one; the new token is then of that second already.
+    """
     now = now_ms // 1000
     given = {name: value for name, value in claims.items() if value is not None}
-    access = Access(iss=issuer, iat=now, exp=now + ACCESS_S, jti=jti, **given)
+    access = Access(iss=issuer, iat=max(now, after), exp=now + ACCESS_S, jti=jti, **given)
     key = keys.present(now_ms)
     header = {"alg": "EdDSA", "typ": TYPE, "kid": key.thumbprint()}
     return jose.signed(header, msgspec.to_builtins(access), key)

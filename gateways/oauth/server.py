@@ -130,6 +130,7 @@ class AuthorizationServer:
             now,
             secrets.token_urlsafe(16),
             self.issuer,
+            granted.after,
             sub=granted.subject,
             aud=target.resource,
             client_id=client_id,

@@ -186,6 +186,22 @@ async def test_an_agent_with_a_credential_gets_tokens_by_it(doors: SignIns) -> N
     assert errors(own) == (400, "unsupported_token_type")
 
 
+@pytest.mark.requirement("signin.standing")
+async def test_a_token_that_is_got_right_after_a_credential_was_renewed_is_good(doors: SignIns) -> None:
+    """Those made before are over up to the end of that second."""
+    ends = doors.bench.ts + 60
+    members: dict[str, Any] = {"secret_hash": digest("s3cret"), "tokens_after": ends, "owner_id": doors.owner}
+    agent = (await make_agent(doors.bench, "static", **members)).agent
+    assert agent is not None
+    own = await doors.token(grant_type="client_credentials", headers=basic(agent, "s3cret"))
+    signed = await doors.sign_in(agent)
+    form = {"grant_type": "refresh_token", "client_id": signed["client_id"]}
+    again = (await doors.token(**form, refresh_token=signed["refresh_token"])).json()
+    for token in (own.json()["access_token"], signed["access_token"], again["access_token"]):
+        assert claims_of(token)["iat"] == ends
+        assert isinstance(await doors.identify(token), Caller)
+
+
 @pytest.mark.requirement("signin.introspection")
 async def test_who_has_proved_itself_is_told_what_a_token_says_while_it_is_good(doors: SignIns) -> None:
     agent = (await make_agent(doors.bench, "static", secret_hash=digest("s3cret"))).agent

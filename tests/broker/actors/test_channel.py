@@ -1,5 +1,8 @@
 """A channel's actor: order through everything that goes wrong, limits in any window, and who is told of news."""
 
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +20,7 @@ from broker.core.pace import Spent
 from broker.store.memory import MemoryStore
 from broker.store.port import Unit
 from broker.wire.refusals import Refusal
-from tests.programs.flaky import WAYS, FlakyMemory, Way
+from tests.programs.flaky import WAYS, FlakyMemory, FlakySqlite, Way
 from tests.support.agents import caller_of
 from tests.support.broker import START_MS, open_bench
 from tests.support.broker import code as code_of
@@ -59,26 +62,54 @@ async def test_many_at_once_get_numbers_without_a_gap_in_the_order_of_the_log() 
         assert stored == {each["message_id"]: each["seq"] for each in answers}
 
 
+PLANS = st.lists(st.tuples(st.sampled_from([None, *WAYS]), st.booleans()), max_size=14)
+"""A process for each: how its commits fail, and whether those that are late land while it lives."""
+Plan = list[tuple[Way | None, bool]]
+Reopen = Callable[[Any], Awaitable[Any]]
+
+
 @pytest.mark.requirement("channel.seq")
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([None, "restart", *WAYS]), st.booleans()), max_size=14))
-async def test_no_number_is_lost_or_given_twice_whatever_becomes_of_commits(
-    plan: list[tuple[Way | str | None, bool]],
-) -> None:
+@given(PLANS)
+async def test_no_number_is_lost_or_given_twice_whatever_becomes_of_commits(plan: Plan) -> None:
     """What was acknowledged stands, what was refused as unavailable does not, what is in doubt may either way."""
-    store, clock = FlakyMemory(), VirtualClock(START_MS)
+
+    async def same(store: Any) -> Any:
+        return store or FlakyMemory()
+
+    await fail_and_go_on(plan, same)
+
+
+@pytest.mark.requirement("channel.seq")
+@settings(max_examples=5, deadline=None)
+@given(PLANS)
+async def test_nor_on_a_disk_that_is_opened_again(plan: Plan) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+
+        async def reopened(store: Any) -> Any:
+            if store is not None:
+                await store.aclose()
+            return await FlakySqlite.open(Path(directory, "data"), hop="inline")
+
+        await fail_and_go_on(plan, reopened)
+
+
+async def fail_and_go_on(plan: Plan, opened: Reopen) -> None:
+    """Three messages in each process of a plan; then the log is what was answered."""
+    store, clock = await opened(None), VirtualClock(START_MS)
     async with open_bench(store=store, clock=clock) as bench:
         town = await open_town(bench, 2)
     sent: dict[str, str] = {}
     at = 0
     for way, late in plan:
+        store = await opened(store)
         async with open_bench(store=store, clock=clock) as bench:
             town.bench = bench
             for _ in range(3):
                 at += 1
-                store.fail(None if way in (None, "restart") else way, posts)  # type: ignore[arg-type]
+                store.fail(way, posts)
                 sent[f"{at}"] = code_of(await town.send(town.members[at % 2], f"{at}"))
-                assert way in WAYS or sent[f"{at}"] == "accepted"
+                assert way is not None or sent[f"{at}"] == "accepted"
                 if late and store._late:
                     await store.land()
             store.lose()
@@ -87,11 +118,9 @@ async def test_no_number_is_lost_or_given_twice_whatever_becomes_of_commits(
     assert await kept(town) == list(range(1, len(bodies) + 1))
     assert len(set(bodies)) == len(bodies)
     assert bodies == sorted(bodies, key=int)
-    for body, answer in sent.items():
-        if answer == "accepted":
-            assert body in bodies
-        elif answer == "unavailable":
-            assert body not in bodies
+    assert all(body in bodies for body, answer in sent.items() if answer == "accepted")
+    assert all(body not in bodies for body, answer in sent.items() if answer == "unavailable")
+    await store.aclose()
 
 
 @pytest.mark.requirement("channel.name")

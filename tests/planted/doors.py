@@ -18,7 +18,10 @@ CREDENTIALS = "gateways/commands/credentials.py"
 APART = "broker/apart.py"
 REGISTRY = "broker/tools/registry.py"
 
+LISTING = "gateways/mcp/listing.py"
+
 MUTANTS = (
+    ("mcp.untrusted", LISTING, '"agents", "agreements"', '"agreements"'),
     ("doors.large", APART, "trio.CapacityLimiter(1)", "trio.CapacityLimiter(5)"),
     (
         "doors.large",

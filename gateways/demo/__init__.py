@@ -1,1 +1,1 @@
-"""The demo: a broker and two bots as processes, one deal, its proof. `python -m gateways.demo`."""
+"""The demo: a broker and two bots as processes, one deal, two agents, the proof. `python -m gateways.demo`."""

@@ -23,8 +23,9 @@ from gateways.client.errors import DealerError, collapse
 from gateways.client.export import check_lines, read_lines
 from gateways.client.show import Names, line
 from gateways.client.verify import report, verify_file
+from gateways.demo.agents import meet
 from gateways.demo.processes import Child, ChildFailed, child
-from gateways.keyfile import save_key
+from gateways.keyfile import load_key, save_key
 
 START_S: Final = 15.0
 """Seconds that a process may take until it is ready, on a machine that is busy with other things."""
@@ -125,7 +126,9 @@ async def play(stage: Stage, directory: Path, seed: int) -> None:
                 conv = await _watch(stage, alfa)
                 await alfa.finish(START_S)
                 await brav.finish(START_S)
-        stage.title(3, "The proof")
+        stage.title(3, "The same two keys as agents: they meet, agree and talk")
+        await _meet(stage, directory, http, wire)
+        stage.title(4, "The proof")
         lines = await _export(f"{http}/mcp", conv, wire, directory / "deal.jsonl")
     stage.good(f"exported {len(lines)} envelopes with the wire's receipts; the broker is stopped")
     _prove(stage, directory, lines, wire, seed)
@@ -154,6 +157,18 @@ async def _watch(stage: Stage, bot: Child) -> str:
         await bot.process.wait()
         raise bot.failed(f"ended with exit code {bot.process.returncode}")
     raise bot.failed(f"was not done in {DEAL_S:g} s")
+
+
+async def _meet(stage: Stage, directory: Path, url: str, wire: Pk) -> None:
+    """The second act, in this process. It must end as it should: nothing is said after the agreement's end."""
+    keys = load_key(directory / "alfa.key"), load_key(directory / "brav.key")
+    with trio.move_on_after(DEAL_S):
+        end = await meet(url, wire, keys, stage.note)
+        if end != "agreement_required":
+            raise ChildFailed(f"a message after the agreement's end: {end}")
+        stage.good("alfa ends the agreement: what brav says then is refused (agreement_required)")
+        return
+    raise ChildFailed(f"the agents were not done in {DEAL_S:g} s")
 
 
 async def _export(url: str, conv: str, wire: Pk, path: Path) -> list[bytes]:

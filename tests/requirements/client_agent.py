@@ -21,5 +21,6 @@ REQUIREMENTS: dict[str, str] = {
     "waiting room; what is gone for good is said",
     "client.agent-loop": "an agent that answers by itself stops where the loop guard stops it",
     "client.agent-tutorial": "the tutorial on two agents goes as it is written",
+    "client.agent-demo": "the demo shows two agents that register, agree, talk and part",
     "client.agent-register": "registering is repeated with the identical bytes until it is answered, and done once",
 }

@@ -22,6 +22,8 @@ def test_the_demo_shows_a_deal_proves_it_and_finds_the_forgery(tmp_path: Path) -
     types = re.findall(r"^   [\d:.]+  \w{4} → \w{4}\s+\d+  ([A-Z]+)", shown, re.MULTILINE)
     assert types[:3] == ["CALL", "PICKUP", "RFQ"]
     assert types[-4:] == ["HIT", "CONFIRM", "CONFIRM", "END"]
+    assert re.search(r"^   brav    ag_\w{26}  registered itself; its desk is BRAV$", shown, re.MULTILINE)
+    assert "✓ alfa ends the agreement" in shown
     assert "✓ verified offline" in shown
     assert "is refused at that step" in shown
     assert str(tmp_path / "kept") in shown

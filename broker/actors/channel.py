@@ -66,8 +66,9 @@ class FollowBegan(msgspec.Struct, frozen=True):
     agent_id: str
 
 
-class FollowEnded(msgspec.Struct, frozen=True):
-    """An agent's stream of the channel has ended; it had been handed all up to `seq`. Told, not asked."""
+class HasRead(msgspec.Struct, frozen=True):
+    """An agent has read all up to `seq`; its stream of the channel may have ended there. Told, not asked: it is noted with
+    others' in one commit."""
 
     agent_id: str
     seq: int
@@ -181,7 +182,7 @@ class ChannelActor(RecordActor[ChannelRow]):
             case FollowBegan(agent_id):
                 self._sort(agent_id)
                 return None
-            case FollowEnded(agent_id, seq):
+            case HasRead(agent_id, seq):
                 self._sort(agent_id)
                 if not self._following.live(self.key, agent_id):
                     self._left[agent_id] = max(seq, self._left.get(agent_id, 0))
@@ -240,8 +241,8 @@ class ChannelActor(RecordActor[ChannelRow]):
         answer = await self._commit(change, once)
         if not isinstance(answer, Refusal):
             self._receipts.heard(self.key, command.agent_id, trace, now)
-            if rest:
-                self._owed.update(dict.fromkeys(rest))
+            self._owed.update(dict.fromkeys(rest))
+            if self._owed or self._left:
                 self._settle_soon()
         return answer
 

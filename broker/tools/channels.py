@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from broker.actors.channel import ChannelActor, Do, channel_name, read_channel, read_member
+from broker.actors.channel import ChannelActor, Do, HasRead, channel_name, read_channel, read_member
 from broker.core import channel as core
 from broker.core.agent import AgentRow, allowance, is_over
 from broker.core.channel import BODY_BYTES, METADATA_BYTES, ChannelRow, MemberRow, Message, Role
@@ -287,7 +287,9 @@ async def get_channel_history(
         messages = [each for each in messages if each.seq < before_seq]
     last = messages[-1].seq if messages else head if after_seq is not None and after_seq >= head else 0
     if member.unread and last >= member.unread:
-        await services.house.ask("channel", channel_id, Do(core.Read(agent_id, last)))
+        answer = await services.house.ask("channel", channel_id, Do(core.Read(agent_id, last)))
+        if isinstance(answer, Refusal):  # what was read is read: it is noted when there is room for it
+            services.house.rouse("channel", channel_id, HasRead(agent_id, last))
     return History(channel_id, messages, max(head, last))
 
 

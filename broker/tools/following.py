@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from broker.actors.channel import FollowBegan, FollowEnded, channel_name, read_channel, read_member
+from broker.actors.channel import FollowBegan, HasRead, channel_name, read_channel, read_member
 from broker.actors.streams import Reader
 from broker.core.channel import inside
 from broker.tools.access import allowed, me, run_out
@@ -46,7 +46,7 @@ async def follow_channel(
         # Last in, first out: when the actor hears that it has ended, nobody follows any more.
         if reads:
             held.callback(
-                lambda: services.house.rouse("channel", channel_id, FollowEnded(agent_id, reader.position))
+                lambda: services.house.rouse("channel", channel_id, HasRead(agent_id, reader.position))
             )
         held.enter_context(services.following.hold(channel_id, agent_id, end, reads=reads))
         held.enter_context(services.standing.hold(caller, end))

@@ -18,7 +18,7 @@ from broker.clock import VirtualClock
 from broker.core.channel import Channel
 from broker.core.pace import Spent
 from broker.store.memory import MemoryStore
-from broker.store.port import Unit
+from broker.store.port import Unavailable, Unit
 from broker.wire.refusals import Refusal
 from tests.programs.flaky import WAYS, FlakyMemory, FlakySqlite, Way
 from tests.support.agents import caller_of
@@ -380,6 +380,20 @@ async def test_a_store_that_takes_nothing_for_a_while_delays_what_is_told() -> N
         assert await town.told(one) == []
         await town.send(town.owner)
         assert await town.told(one) == [2]
+
+
+@pytest.mark.requirement("channel.unread")
+async def test_what_was_read_while_the_store_took_nothing_is_noted_with_the_next_message() -> None:
+    store = FlakyMemory()
+    async with open_bench(store=store) as bench:
+        town = await open_town(bench, 1)
+        (one,) = town.members
+        await town.send(town.owner)
+        store.gate.fail_next(Unavailable())
+        store.gate.fail_next(Unavailable())
+        assert (await town.call("get_channel_history", one))["head"] == 1
+        await town.send(town.owner)
+        assert await town.told(one) == [1, 2]
 
 
 @pytest.mark.requirement("channel.cut-off")

@@ -67,8 +67,8 @@ class FollowBegan(msgspec.Struct, frozen=True):
 
 
 class HasRead(msgspec.Struct, frozen=True):
-    """An agent has read all up to `seq`; its stream of the channel may have ended there. Told, not asked: it is noted with
-    others' in one commit."""
+    """An agent has read all up to `seq`; its stream of the channel may have ended there. Told, not asked: it is noted
+    with others' in one commit."""
 
     agent_id: str
     seq: int

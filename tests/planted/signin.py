@@ -20,6 +20,7 @@ DOCUMENTS = "gateways/oauth/documents.py"
 OUTBOUND = "gateways/outbound.py"
 
 MUTANTS = (
+    ("signin.standing", ACCESS, "iat=max(now, after)", "iat=now"),
     ("signin.code", GRANT, "or code.until <= now:", ":"),
     ("signin.code", GRANT, "shown.verifier is None or not _proves(shown.verifier, code.challenge)", "False"),
     (

@@ -54,7 +54,7 @@ CapabilityParam = Annotated[
 ]
 LimitParam = Annotated[int, Meta(ge=1, le=100, description="how many at most")]
 AfterParam = Annotated[
-    str, Meta(pattern=r"^[0-9a-z]{1,16}$(?!\n)", description="`next` of the page before: what comes after it")
+    str, Meta(pattern=r"^[0-9a-z]{1,12}$(?!\n)", description="`next` of the page before: what comes after it")
 ]
 T = TypeVar("T")
 Seen = Literal["online", "away", "offline"]

@@ -1,10 +1,13 @@
 """What tools look up of agents."""
 
+from pathlib import Path
+
 import pytest
 
+from broker.store.sqlite import SqliteStore
 from broker.tools import agents
 from tests.support.agents import make_agent
-from tests.support.broker import Bench
+from tests.support.broker import Bench, code, open_bench
 
 
 async def test_a_call_looks_at_so_many_and_leads_on(bench: Bench) -> None:
@@ -17,6 +20,16 @@ async def test_a_call_looks_at_so_many_and_leads_on(bench: Bench) -> None:
     found = await agents.page(services, ("all", "1"), lambda row: row.name.endswith(" 500"), 5, found.next)
     assert [row.name for row in found.rows] == ["agent 500"]
     assert found.next is None
+
+
+async def test_a_cursor_that_nobody_gave_leads_nowhere(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, hop="inline")
+    async with open_bench(store=store) as bench:
+        await make_agent(bench, "Ann", public=True)
+        assert await bench.call("search_directory", after="z" * 12) == {"agents": []}
+        assert code(await bench.call("search_directory", after="z" * 13)) == "bad_request"
+        assert len((await bench.call("search_directory", after="0"))["agents"]) == 1
+    await store.aclose()
 
 
 @pytest.mark.requirement("identity.gone")

@@ -181,7 +181,7 @@ def _fixed_paths() -> dict[str, Any]:
                 **stream,
                 "operationId": "channels",
                 "summary": "A channel's messages as text/event-stream, for its members",
-                "security": [{"bearer": []}],
+                "security": [{"bearer": ["channel"]}],
                 "parameters": [channel, after, seq, auth, last],
             }
         },

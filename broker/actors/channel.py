@@ -246,18 +246,16 @@ class ChannelActor(RecordActor[ChannelRow]):
                 self._settle_soon()
         return answer
 
-    async def _stopped(self, agent_id: str, stopped: Stopped) -> Refusal:
+    async def _stopped(self, agent_id: str, stopped: Stopped) -> Any:
         """The guard stopped a message: who sent it and who it answered are told, once."""
         other = next(
             (each.agent_id for each in reversed(self.channel.spent) if each.agent_id != agent_id), None
         )
-        if stopped.tell:
-            notice = {"what": "loop", "channel_id": self.key, "by": agent_id}
-            concerned = [agent_id] if other is None else [agent_id, other]
-            await self.write(
-                self.row, None, events=[Told(agent_stream(each), "notice", notice) for each in concerned]
-            )
-        return stopped.refusal
+        notice = {"what": "loop", "at": self.clock.now_ms(), "channel_id": self.key, "by": agent_id}
+        notice.update(stopped.refusal.detail)
+        told = dict.fromkeys((agent_id, other or agent_id)) if stopped.tell else ()
+        events = [Told(agent_stream(each), "notice", notice) for each in told]
+        return await self.write(self.row, stopped.refusal, events=events)
 
     async def _read_upto(self, command: core.Read, once: Once | None) -> Any:
         change = core.decide(self.channel, command, self._now())

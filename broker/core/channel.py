@@ -233,7 +233,7 @@ def _invite(state: Channel, command: Invite, now: Now) -> Change | Refusal:
             reason="invitations",
         )
     made = MemberRow(row.channel_id, invited, "invited", now.wall_ms)
-    told = _notice("channel_invited", row, by=command.agent_id)
+    told = _notice("channel_invited", row, at=now.wall_ms, by=command.agent_id)
     return Change(answer, _counted(row, 0, +1), ((invited, made),), notices=((invited, told),))
 
 
@@ -260,7 +260,7 @@ def _remove(state: Channel, command: Remove, now: Now) -> Change | Refusal:
     if member.role == "owner":
         return refuse("bad_request", "the owner can't be removed: transfer_channel to another member first")
     answer = {"channel_id": row.channel_id, "agent_id": command.target_id, "removed": True}
-    told = _notice("channel_removed", row, by=command.agent_id)
+    told = _notice("channel_removed", row, at=now.wall_ms, by=command.agent_id)
     notices = ((command.target_id, told),)
     return Change(answer, _without(row, member), ((command.target_id, None),), notices=notices)
 
@@ -279,7 +279,7 @@ def _transfer(state: Channel, command: Transfer, now: Now) -> Change | Refusal:
         (command.agent_id, msgspec.structs.replace(old, role="member")),
         (command.new_owner_id, msgspec.structs.replace(new, role="owner")),
     )
-    told = _notice("channel_transferred", row, by=command.agent_id)
+    told = _notice("channel_transferred", row, at=now.wall_ms, by=command.agent_id)
     notices = ((command.new_owner_id, told),)
     return Change(channel_body(row, state.head, "member"), row, members, notices=notices)
 
@@ -381,8 +381,8 @@ def _no_member() -> Refusal:
     return refuse("not_found", "no such agent is in this channel")
 
 
-def _notice(what: str, row: ChannelRow, *, by: str) -> dict[str, Any]:
-    return {"what": what, "channel_id": row.channel_id, "name": row.name, "by": by}
+def _notice(what: str, row: ChannelRow, *, at: int, by: str) -> dict[str, Any]:
+    return {"what": what, "at": at, "channel_id": row.channel_id, "name": row.name, "by": by}
 
 
 def _counted(row: ChannelRow, members: int, invited: int) -> ChannelRow:

@@ -469,7 +469,7 @@ async def test_two_that_answer_each_other_at_once_are_stopped_and_both_are_told(
             events = await bench.store.events(f"agent:{each.agent}", 0)
             notices = [msgspec.json.decode(event.data) for event in events if event.kind == "notice"]
             assert [notice["what"] for notice in notices] == ["loop"]
-            assert notices[0]["channel_id"] == town.id
+            assert (notices[0]["channel_id"], notices[0]["reason"]) == (town.id, "loop")
 
 
 @pytest.mark.requirement("channel.seq")

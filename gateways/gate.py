@@ -63,16 +63,14 @@ class Gate:
 
     def challenge(self, refusal: Refusal, scope: Scope) -> str | None:
         """WWW-Authenticate for a refused request; None where no token would help."""
-        error = None
+        error, needed = None, None
         if refusal.code == "insufficient_scope":
-            error = "insufficient_scope"
+            error, needed = "insufficient_scope", refusal.detail.get("scope")
         elif refusal.status != 401:
             return None
         elif _header(scope, b"authorization").lower().startswith("bearer"):
             error = "invalid_token"
-        return self._resources.challenge(
-            MCP, _header(scope, b"host") or None, error, refusal.detail.get("scope")
-        )
+        return self._resources.challenge(MCP, _header(scope, b"host") or None, error, needed)
 
 
 def refused(refusal: Refusal, scope: Scope, gate: Gate | None) -> tuple[int, render.Headers, bytes]:

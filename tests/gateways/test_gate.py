@@ -81,9 +81,10 @@ def test_each_refusal_for_want_of_a_token_names_the_way_to_one_first() -> None:
     ways = [
         value.decode() for name, value in refused(no, asking(**host), gate)[1] if name == b"www-authenticate"
     ]
-    assert ways == [f'{WAY}, scope="message"', "Turret"]
+    every = 'scope="profile contacts message channel task resource arena trial"'
+    assert ways == [f"{WAY}, {every}", "Turret"], "all at once, so that nobody comes for one after the other"
     shown = asking(**host, authorization="bearer x")
-    assert gate.challenge(no, shown) == f'{WAY}, error="invalid_token", scope="message"'
+    assert gate.challenge(no, shown) == f'{WAY}, error="invalid_token", {every}'
     poor = refuse("insufficient_scope", "no", scope="channel")
     assert gate.challenge(poor, shown) == f'{WAY}, error="insufficient_scope", scope="channel"'
     plain = gate.challenge(refuse("bad_statement", "no"), asking())

@@ -297,7 +297,7 @@ async def test_what_a_tool_refuses_for_want_of_a_token_or_a_scope_leads_to_one(
     broker.answers["say"] = refuse("unauthenticated", "this needs a token", scope="message")
     no = await client.post("/v1/say", json={})
     assert no.status_code == 401
-    assert no.headers.get_list("www-authenticate")[0].endswith('resource/mcp", scope="message"')
+    assert "/oauth-protected-resource/mcp" in no.headers.get_list("www-authenticate")[0]
     broker.answers["say"] = refuse("insufficient_scope", "no", scope="message")
     no = await client.post("/v1/say", json={}, headers={"authorization": "Bearer good"})
     assert no.status_code == 403

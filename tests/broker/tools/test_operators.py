@@ -15,6 +15,7 @@ from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 from tests.support.agents import caller_of, make_agent
 from tests.support.broker import STRANGER, Bench, Party, code, open_bench
+from tests.support.owners import signin
 from tests.support.registration import OPERATOR, how_it_ends, jwk, register
 
 MISSING = "ag_01KVY19F5JERCW57K0QBWQ1Y7N"
@@ -34,6 +35,12 @@ def binding(bench: Bench, key: SigningKey, agent_id: str | None) -> dict[str, An
 
 async def has_owner(bench: Bench, owner_id: str = OWNER) -> None:
     await bench.store.commit(Unit(puts=(Put("owner", owner_id, 0, b"{}"),)))
+
+
+async def signs_in(bench: Bench, agent_id: str | None, credential: str) -> str:
+    """Whether the credential is good for a token: the code of the answer."""
+    answer = await signin(bench, "take_credential", agent_id=agent_id, secret=credential)
+    return str(answer.detail.get("error", answer.code)) if isinstance(answer, Refusal) else "accepted"
 
 
 def test_each_of_the_seeds_tools_for_agents_is_there_and_keyed_where_it_changes_something() -> None:
@@ -73,6 +80,7 @@ async def test_a_registered_agent_has_a_credential_that_is_shown_once_and_kept_h
     assert await ask(bench, "register_agent", **params, idempotency_key="k") == made
     told = await bench.call("whoami", caller_of(bench, made["agent_id"]))
     assert (told["tier"], told["description"], told["kids"]) == ("standard", "deals", [made["kid"]])
+    assert await signs_in(bench, made["agent_id"], made["credential"]) == "accepted"
     document = await bench.store.get("agent", made["agent_id"])
     assert document is not None
     assert hashlib.sha256(made["credential"].encode()).hexdigest().encode() in document.doc
@@ -113,6 +121,8 @@ async def test_a_new_credential_ends_all_tokens_and_what_they_hold(
     async with reader:
         assert await how_it_ends(reader) == "unauthenticated"
     assert code(await bench.call("whoami", me)) == "unauthenticated"
+    shown = [await signs_in(bench, me.agent, each["credential"]) for each in (made, renewed)]
+    assert shown == ["invalid_client", "accepted"]
     await trio.sleep(1)
     assert code(await bench.call("whoami", caller_of(bench, made["agent_id"]))) == "accepted"
 

@@ -49,6 +49,7 @@ from gateways.client.link import ANSWER_S, settle
 from gateways.client.mcp_link import http_client
 from gateways.client.registration import (
     Identity,
+    asked_path,
     identity_path,
     load_identity,
     register,
@@ -58,7 +59,10 @@ from gateways.client.signer import Signer, join_params
 from gateways.client.token import Tokens
 from gateways.keyfile import KeyFileError, load_key
 
-READS: Final = ("get_", "list_", "read_", "search_", "wait_for_", "whoami", "verify_")
+READS: Final = (
+    *("get_", "list_", "read_", "search_", "wait_for_", "verify_", "whoami"),
+    *("resolve_", "presence", "wire_info", "canonicalize", "receipt", "desk_rings"),
+)
 """How the tools begin that change nothing: all others take an idempotency_key."""
 MARKED: Final = 200
 """Messages that one call marks as read."""
@@ -95,7 +99,7 @@ class Agent:
     async def call(
         self, tool: str, *, idempotency_key: str | None = None, wait_s: float = 0, **params: Any
     ) -> dict[str, Any]:
-        """Any tool of the network, asked until it answers for good. Raises Refused.
+        """Any tool of the network, or one of the wire that reads, asked until it answers for good. Raises Refused.
 
         A param that is None is left out. What changes something is done once: it is asked with an idempotency_key, a
         fresh one unless you give one.
@@ -114,15 +118,16 @@ class Agent:
     async def register(self, name: str) -> Identity:
         """Register under a name, or find it done before; id and claim code are saved to the agent's file first.
 
-        Raises Refused (already_exists where the name or the key is taken, rate_limited is waited out), KeyFileError.
-        After cancelling the outcome is unknown; the same key then can't register anew.
+        Raises Refused (already_exists where the name or the key is taken), KeyFileError. After cancelling the outcome
+        is unknown; registering again, soon and with the same file and name, finds out.
         """
         if self.identity is not None:
             return self.identity
         if self.agent_id is not None:
             return Identity(self.agent_id, name, self.pk, self._signer.wire)
         parts = self._parts
-        made = await register(parts.http, parts.url, self._signer, name, Backoff())
+        asked = asked_path(parts.file) if parts.file is not None else None
+        made = await register(parts.http, parts.url, self._signer, name, Backoff(), asked)
         if parts.file is not None:
             save_identity(parts.file, made)
         self.identity, self.agent_id = made, made.agent_id
@@ -239,7 +244,7 @@ class Agent:
     async def create_channel(self, name: str, *, private: bool = False, topic: str = "") -> str:
         """A channel of our own; its id. Raises Refused (already_exists; quota_exceeded while unclaimed)."""
         answer = await self.call("create_channel", name=name, is_private=private, topic=topic)
-        return str(answer["channel_id"])
+        return read(answer, _Made).channel_id
 
     @asynccontextmanager
     async def channel(self, id_or_name: str, after_seq: int | None = None) -> AsyncIterator[Channel]:
@@ -341,6 +346,10 @@ def _known(file: Path | None, agent_id: str | None, pk: str, wire: str) -> Ident
     if found is not None and found.wire != wire:
         raise KeyFileError(f"{file} is an agent of another wire")
     return found if found is not None and agent_id in (None, found.agent_id) else None
+
+
+class _Made(msgspec.Struct):
+    channel_id: str
 
 
 class _Parts(msgspec.Struct):

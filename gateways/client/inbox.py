@@ -93,7 +93,8 @@ class Events:
             "wait_for_events", wait_s=wait_ms / 1000, wait_ms=wait_ms, limit=PAGE, after=after
         )
         page = read(answer, _Page)
-        self._waiting.extend(Event(str(each["event"]), str(each["cursor"]), each) for each in page.events)
+        rows = [(read(each, _Row), each) for each in page.events]
+        self._waiting.extend(Event(row.event, row.cursor, each) for row, each in rows)
         self._asked_at = page.cursor
         if not page.events:
             self.cursor = page.cursor
@@ -174,6 +175,11 @@ class _Resume(msgspec.Struct):
     reason: str | None = None
 
 
+class _Row(msgspec.Struct):
+    event: str
+    cursor: str
+
+
 class _Page(msgspec.Struct):
     resume: _Resume
     cursor: str
@@ -185,13 +191,13 @@ class _InboxPage(msgspec.Struct):
     next: str | None = None
 
 
-async def pages(ask: Ask, tool: str, member: str, **params: Any) -> list[Any]:
+async def pages(ask: Ask, tool: str, member: str, **params: Any) -> list[dict[str, Any]]:
     """The rows of all pages of a list, in its order."""
-    found: list[Any] = []
+    found: list[dict[str, Any]] = []
     after: str | None = None
     while True:
         answer = await ask(tool, limit=PAGE, after=after, **params)
-        found += answer.get(member, [])
+        found += read(answer.get(member, []), list[dict[str, Any]])
         after = answer.get("next")
         if after is None:
             return found

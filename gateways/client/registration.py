@@ -64,46 +64,91 @@ def load_identity(path: Path, pk: str) -> Identity | None:
 
 
 def save_identity(path: Path, identity: Identity) -> None:
-    """Write the file, mode 0600. Raises KeyFileError."""
+    """Write the file, mode 0600; the request that led to it is done. Raises KeyFileError."""
     try:
         write_private(path, msgspec.json.format(msgspec.json.encode(identity), indent=2) + b"\n")
     except OSError as fault:
         raise KeyFileError(f"{path}: {fault.strerror}") from None
+    _keep(asked_path(path), None)
+
+
+def asked_path(path: Path) -> Path:
+    """Where a registration is kept that was not answered: beside the agent's file."""
+    return path.with_name(f"{path.name}.asked")
 
 
 async def register(
-    http: httpx.AsyncClient, url: str, signer: Signer, name: str, backoff: Backoff
+    http: httpx.AsyncClient,
+    url: str,
+    signer: Signer,
+    name: str,
+    backoff: Backoff,
+    asked: Path | None = None,
 ) -> Identity:
-    """Register, until it is answered. Raises Refused (already_exists, bad_request, …), WireFault.
+    """Register, until it is answered. Raises Refused (already_exists, bad_request, …), WireFault, KeyFileError.
 
-    After cancelling the outcome is unknown. A clock of ours that is wrong is put right by the refusal, once.
+    After cancelling the outcome is unknown; with `asked`, a file in which the request is kept until it is answered, the
+    next call, also of another process, asks for the same again, while the broker still knows it (some minutes). A
+    clock of ours that is wrong is put right by the refusal, once.
     """
-    try:
-        return await _register(http, url, signer, name, backoff)
-    except Refused as no:
-        wire_ts = no.refusal.detail.get("wire_ts")
-        if no.code != "bad_statement" or not isinstance(wire_ts, int):
-            raise
-        signer.clock.correct(wire_ts * 1000 + 500)
-    return await _register(http, url, signer, name, backoff)
+    request = _kept(asked, name) or _request(signer, name)
+    for first in (True, False):
+        _keep(asked, request)
+        try:
+            answer = await _settle(http, http_origin(url) + PATH, request, backoff)
+        except Refused as no:
+            _keep(asked, None)
+            wire_ts = no.refusal.detail.get("wire_ts")
+            if no.code != "bad_statement" or not isinstance(wire_ts, int) or not first:
+                raise
+            signer.clock.correct(wire_ts * 1000 + 500)
+            request = _request(signer, name)
+        else:
+            return read({**answer, "pk": signer.pk, "wire": signer.wire}, Identity)
+    raise AssertionError("the second refusal is raised")
 
 
-async def _register(
-    http: httpx.AsyncClient, url: str, signer: Signer, name: str, backoff: Backoff
-) -> Identity:
+def _request(signer: Signer, name: str) -> bytes:
     proof = msgspec.Raw(signer.statement("register_agent", name=name))
-    asked = msgspec.json.encode({"name": name, "public_jwk": public_jwk(signer.pk), "proof": proof})
+    return msgspec.json.encode({"name": name, "public_jwk": public_jwk(signer.pk), "proof": proof})
+
+
+def _kept(path: Path | None, name: str) -> bytes | None:
+    """A request for this name that was not answered."""
+    try:
+        text = path.read_bytes() if path is not None else b""
+        return text if msgspec.json.decode(text, type=_Named).name == name else None
+    except (OSError, msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _keep(path: Path | None, request: bytes | None) -> None:
+    """Keep a request until it is answered; None: it is."""
+    if path is None:
+        return
+    try:
+        if request is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_private(path, request)
+    except OSError as fault:
+        raise KeyFileError(f"{path}: {fault.strerror}") from None
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+async def _settle(http: httpx.AsyncClient, url: str, request: bytes, backoff: Backoff) -> dict[str, object]:
     while True:
         try:
-            answer = await _post(http, http_origin(url) + PATH, asked)
+            return await _post(http, url, request)
         except Disconnected as lost:
             wait = backoff.next_s(lost.retry_after_s)
         except Refused as no:
             if no.code not in PASSING or (no.retry_after_s or 0) > LONG_S:
                 raise
             wait = backoff.next_s(no.retry_after_s)
-        else:
-            return read({**answer, "pk": signer.pk, "wire": signer.wire}, Identity)
         await trio.sleep(wait)
 
 

@@ -8,7 +8,7 @@ import httpx
 
 from gateways.client.asking import open_asker
 from gateways.client.clockwork import Backoff
-from gateways.client.registration import Identity, load_identity, register, save_identity
+from gateways.client.registration import Identity, asked_path, load_identity, register, save_identity
 from gateways.commands.common import Options, common, run
 from gateways.commands.reading import signer_for
 from gateways.keyfile import load_key
@@ -44,7 +44,7 @@ async def _register(options: Options, name: str, path: Path) -> Identity:
     async with open_asker(options.url) as asker:
         signer = await signer_for(options, asker, key)
     async with httpx.AsyncClient() as http:
-        identity = await register(http, options.url, signer, name, Backoff())
+        identity = await register(http, options.url, signer, name, Backoff(), asked_path(path))
     save_identity(path, identity)
     return identity
 

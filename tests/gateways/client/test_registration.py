@@ -81,10 +81,13 @@ def desk() -> Desk:
     return Desk()
 
 
-async def ask(desk: Desk, alfa: SigningKey, off_s: int = 0) -> Identity:
+async def ask(
+    desk: Desk, alfa: SigningKey, off_s: int = 0, name: str = "alfa", asked: Path | None = None
+) -> Identity:
     clock = WireClock(lambda: (START_S + off_s) * 1000 + round(trio.current_time() * 1000))
     async with httpx.AsyncClient(transport=desk.transport) as http:
-        return await register(http, ORIGIN, Signer(alfa, WIRE, clock), "alfa", Backoff(chance=lambda: 0.5))
+        backoff = Backoff(chance=lambda: 0.5)
+        return await register(http, ORIGIN, Signer(alfa, WIRE, clock), name, backoff, asked)
 
 
 @pytest.mark.requirement("client.agent-register")
@@ -114,6 +117,40 @@ async def test_a_wrong_clock_is_put_right_once(
     desk.scripts = [no(refuse("bad_statement", "ts", wire_ts=START_S))] * 2
     with pytest.raises(Refused, match="bad_statement"):
         await ask(desk, alfa)
+
+
+@pytest.mark.requirement("client.agent-register")
+async def test_what_was_cut_off_is_asked_for_again_by_the_next_process(
+    autojump_clock: MockClock, desk: Desk, alfa: SigningKey, tmp_path: Path
+) -> None:
+    path = tmp_path / "alfa.key.agent.asked"
+    desk.lose = True
+    desk.scripts = []
+    with trio.move_on_after(0.01):
+        await ask(desk, alfa, asked=path)
+    assert (len(desk.made), stat.S_IMODE(path.stat().st_mode)) == (1, 0o600)
+    made = await ask(desk, alfa, asked=path)
+    assert (made.claim_code, len(desk.made), len(set(desk.asked))) == ("SECRET-CODE", 1, 1)
+    save_identity(tmp_path / "alfa.key.agent", made)
+    assert not path.exists()
+    await ask(desk, alfa, name="other", asked=path)
+    assert len(desk.made) == 2
+    desk.scripts = [no(refuse("already_exists", "taken"))]
+    with pytest.raises(Refused, match="already_exists"):
+        await ask(desk, alfa, asked=path)
+    assert not path.exists()
+
+
+@pytest.mark.requirement("client.agent-register")
+async def test_a_request_that_is_too_old_gives_way_to_a_new_one(
+    autojump_clock: MockClock, desk: Desk, alfa: SigningKey, tmp_path: Path
+) -> None:
+    desk.scripts = [httpx.ConnectError("away")]
+    with trio.move_on_after(0.01):
+        await ask(desk, alfa, asked=tmp_path / "asked")
+    await trio.sleep(3600)
+    assert (await ask(desk, alfa, asked=tmp_path / "asked")).agent_id == AGENT
+    assert len(set(desk.asked)) == 2
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ ASYMMETRIC: Final = (
 """What an outside issuer may sign with."""
 LONGEST: Final = 8192
 """Characters of a token."""
-SHORTEST_RSA: Final = 342
-"""Characters of the modulus: 2048 bits (RFC 7518 3.3)."""
+RSA_BITS: Final = range(2048, 8193)
+"""Of a modulus: less is weak (RFC 7518 3.3), more only costs."""
 _COMPACT: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 
 
@@ -126,7 +126,7 @@ def read_keys(document: Any) -> list[Key]:
             continue
         if row.get("use", "sig") != "sig" or "verify" not in row.get("key_ops", ["verify"]):
             continue
-        if row["kty"] == "RSA" and len(str(row.get("n"))) < SHORTEST_RSA:
+        if row["kty"] == "RSA" and not _is_strong(row):
             continue
         try:
             key = JWKRegistry.import_key(row)
@@ -135,6 +135,12 @@ def read_keys(document: Any) -> list[Key]:
             continue
         keys.append(key)
     return keys
+
+
+def _is_strong(row: dict[str, Any]) -> bool:
+    """Whether an RSA key's modulus and exponent have sizes that are in use."""
+    modulus, exponent = (_decoded(str(row.get(name, ""))) for name in ("n", "e"))
+    return int.from_bytes(modulus or b"").bit_length() in RSA_BITS and len(exponent or b"") <= 4
 
 
 def texts(value: Any) -> frozenset[str]:

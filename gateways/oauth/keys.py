@@ -6,6 +6,7 @@
 3. A private key leaves this module to sign, and in no text.
 """
 
+import logging
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,9 @@ ACCESS_S: Final = 900
 """How long an access token lives."""
 MARGIN_MS: Final = 300_000
 """How much longer an old key stays than the last token that it signed: clocks of others differ."""
+AGAIN_MS: Final = 60_000
+"""How long after a key that could not be written another is tried."""
+log = logging.getLogger(__name__)
 
 
 class SignInKeyError(Exception):
@@ -44,6 +48,7 @@ class SigningKeys:
         self._path = path
         self._rows = rows
         self._keys = [_key(row) for row in rows]
+        self._again_at = 0
 
     @classmethod
     def open(cls, directory: Path | None, now_ms: int) -> "SigningKeys":
@@ -55,13 +60,19 @@ class SigningKeys:
         return keys
 
     def present(self, now_ms: int) -> OKPKey:
-        """The key that signs now: a new one when its time has come. Raises SignInKeyError where it can't be written."""
-        if now_ms - self._rows[-1].since >= ROTATE_MS:
-            self.rotate(now_ms)
+        """The key that signs now: a new one when its time has come. Where that can't be written, the old one signs on,
+        and it is tried again a minute later."""
+        if now_ms - self._rows[-1].since >= ROTATE_MS and now_ms >= self._again_at:
+            try:
+                self.rotate(now_ms)
+            except SignInKeyError as error:
+                self._again_at = now_ms + AGAIN_MS
+                log.warning("no new key signs tokens: %s", error)
         return self._keys[-1]
 
     def rotate(self, now_ms: int) -> str:
-        """A new key signs from now on; those whose tokens are all over go. Returns the new kid."""
+        """A new key signs from now on; those whose tokens are all over go. Returns the new kid. Raises SignInKeyError
+        where it can't be written; then all is as it was."""
         rows = [row for row in self._rows if not _is_over(row, now_ms)]
         if rows:
             rows[-1] = msgspec.structs.replace(rows[-1], until=now_ms)

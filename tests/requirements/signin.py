@@ -45,4 +45,6 @@ REQUIREMENTS: dict[str, str] = {
     "signin.secrecy": "no secret or token stands in a log, an error text or a URL of ours",
     "signin.bearer": "a token is looked at for its signature, issuer, resource and time, then its subject's "
     "standing, then its scopes",
+    "signin.hostile": "whatever is sent for a token, a form, metadata, a URL or a set of keys gets a value or a "
+    "refusal, and soon",
 }

@@ -170,6 +170,9 @@ def test_a_type_is_compared_without_its_case_and_its_prefix() -> None:
 @pytest.mark.requirement("signin.jose")
 def test_a_key_set_gives_the_public_keys_that_sign_and_passes_over_the_rest() -> None:
     small = {"kty": "RSA", "n": b64(b"\x80" + b"\x01" * 127), "e": "AQAB"}
+    padded = {"kty": "RSA", "n": b64(bytes(200) + b"\x80" + b"\x01" * 127), "e": "AQAB"}
+    huge = {"kty": "RSA", "n": b64(b"\x80" + b"\x01" * 2047), "e": "AQAB"}
+    slow = {**MODULUS.as_dict(private=False), "e": b64(b"\x7f" * 200)}
     rows: list[Any] = [
         KEY.as_dict(private=False),
         CURVE.as_dict(private=False),
@@ -184,6 +187,9 @@ def test_a_key_set_gives_the_public_keys_that_sign_and_passes_over_the_rest() ->
         {},
         7,
         small,
+        padded,
+        huge,
+        slow,
     ]
     assert [key.key_type for key in jose.read_keys({"keys": rows})] == ["OKP", "EC", "RSA"]
     for nothing in (None, [], {}, {"keys": {}}, {"keys": "x"}):

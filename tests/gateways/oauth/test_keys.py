@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateways.oauth.keys import ACCESS_S, FILE, MARGIN_MS, ROTATE_MS, SigningKeys, SignInKeyError
+from gateways.oauth.keys import ACCESS_S, AGAIN_MS, FILE, MARGIN_MS, ROTATE_MS, SigningKeys, SignInKeyError
 
 NOW = 1_782_345_678_000
 
@@ -41,6 +41,26 @@ def test_an_old_key_stays_until_its_last_token_is_over(tmp_path: Path) -> None:
         assert [key.thumbprint() for key in again.verifying(over + 1)] == [new]
     keys.rotate(over + 1)
     assert old not in (tmp_path / FILE).read_text()
+
+
+@pytest.mark.requirement("signin.rotation")
+def test_where_a_new_key_can_not_be_written_the_old_one_signs_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = SigningKeys.open(tmp_path, NOW)
+    old = keys.present(NOW).thumbprint()
+    tried = []
+
+    def full(*args: object) -> None:
+        tried.append(args)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("gateways.oauth.keys.write_private", full)
+        for _ in range(3):
+            assert keys.present(NOW + ROTATE_MS).thumbprint() == old
+    assert (len(tried), len(caplog.records)) == (1, 1)
+    assert keys.present(NOW + ROTATE_MS + AGAIN_MS).thumbprint() != old
 
 
 @pytest.mark.requirement("signin.keys")

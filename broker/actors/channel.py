@@ -305,7 +305,8 @@ class ChannelActor(RecordActor[ChannelRow]):
             name = channel_name(self.key)
             append = Append(name, message.seq - 1, msgspec.json.encode(message), message.at)
             events.append(Told(name, "channel_message", None))
-        members = [self._put_member(agent_id, member) for agent_id, member in change.members]
+        private = row is not None and row.is_private
+        members = [self._put_member(agent_id, member, private) for agent_id, member in change.members]
         answer = await self.write(
             row, change.answer, once=once, puts=[*members, *puts], events=events, append=append
         )
@@ -327,14 +328,17 @@ class ChannelActor(RecordActor[ChannelRow]):
                 self._following.end(self.key, agent_id, core.inside(row, None) or core.missing())
             self._sort(agent_id)
 
-    def _put_member(self, agent_id: str, member: MemberRow | None) -> Put:
+    def _put_member(self, agent_id: str, member: MemberRow | None, private: bool) -> Put:
         name, expect = f"{self.key}:{agent_id}", self._versions.get(agent_id, 0)
         if member is None:
             return Put("member", name, expect, None)
         place = "invited" if member.role == "invited" else "channel"
-        return Put(
-            "member", name, expect, msgspec.json.encode(member), ((place, self.key), ("agent", agent_id))
+        index: Index = (
+            (place, self.key),
+            ("agent", agent_id),
+            *((("private", agent_id),) if private else ()),
         )
+        return Put("member", name, expect, msgspec.json.encode(member), index)
 
     def _sort(self, agent_id: str) -> None:
         """Whether an agent is to be told of the next message."""

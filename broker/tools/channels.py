@@ -143,19 +143,16 @@ async def list_channels(
         if len(public) > limit:
             return Channels(found, f"p.{public[limit - 1].order}")
         place = ("m", 0)
-    while len(found) <= limit:
-        mine = await store.find("member", "agent", agent_id, place[1], limit + 1)
-        for document in mine:
-            member = stored(MemberRow, document.doc, "member", document.id)
-            private = await read_channel(store, member.channel_id)
-            if private is not None and private.is_private:
-                if len(found) == limit:
-                    return Channels(found, f"m.{place[1]}")
-                found.append(await _info(context, private, member))
-            place = ("m", document.order)
-        if len(mine) <= limit:
-            break
-    return Channels(found)
+    if len(found) == limit:
+        return Channels(found, "m.0")
+    mine = await store.find("member", "private", agent_id, place[1], limit - len(found) + 1)
+    page = mine[: limit - len(found)]
+    for document in page:
+        member = stored(MemberRow, document.doc, "member", document.id)
+        private = await read_channel(store, member.channel_id)
+        if private is not None:
+            found.append(await _info(context, private, member))
+    return Channels(found, f"m.{page[-1].order}" if len(mine) > len(page) else None)
 
 
 @tool(face="network", scope="channel", keyed=True, title="Join a channel")

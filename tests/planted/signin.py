@@ -20,6 +20,14 @@ DOCUMENTS = "gateways/oauth/documents.py"
 OUTBOUND = "gateways/outbound.py"
 
 MUTANTS = (
+    ("signin.rotation", KEYS, "self._again_at = now_ms + AGAIN_MS", "pass"),
+    (
+        "signin.rotation",
+        KEYS,
+        "            except SignInKeyError as error:",
+        "            except ValueError as error:",
+    ),
+    ("signin.jose", JOSE, 'if row["kty"] == "RSA" and not _is_strong(row):', "if False:"),
     ("signin.standing", ACCESS, "iat=max(now, after)", "iat=now"),
     ("signin.code", GRANT, "or code.until <= now:", ":"),
     ("signin.code", GRANT, "shown.verifier is None or not _proves(shown.verifier, code.challenge)", "False"),
@@ -113,7 +121,7 @@ MUTANTS = (
         "path.write_bytes(msgspec.json.encode(rows))",
     ),
     ("signin.rotation", KEYS, "row.until + ACCESS_S * 1000 + MARGIN_MS < now_ms", "row.until < now_ms"),
-    ("signin.rotation", KEYS, "if now_ms - self._rows[-1].since >= ROTATE_MS:", "if False:"),
+    ("signin.rotation", KEYS, "if now_ms - self._rows[-1].since >= ROTATE_MS and", "if False and"),
     ("signin.tokens", ACCESS, "access.iss == issuer and access.exp * 1000 > now_ms", "access.iss == issuer"),
     ("signin.tokens", ACCESS, '("EdDSA",), (TYPE,)) is None', '("EdDSA",)) is None'),
     (

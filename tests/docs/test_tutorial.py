@@ -27,7 +27,7 @@ class Terminal:
 
     def __init__(self, directory: Path, url: str) -> None:
         self._directory = directory
-        self.environment = {
+        self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("TURRET_")},
             "TURRET_URL": url,
             "XDG_CONFIG_HOME": str(directory / "config"),
@@ -42,7 +42,7 @@ class Terminal:
         ran = await trio.run_process(
             ["sh", "-c", command],
             cwd=self._directory,
-            env=self.environment,
+            env=self._environment,
             capture_stdout=True,
             capture_stderr=True,
             check=False,

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from gateways import cli
 from tests.docs.pages import blocks
-from tests.docs.test_tutorial import Terminal
 from tests.gateways.client.live import Live, live_broker
 from tests.support.broker import Bench, tuned
 from tests.support.owners import PASSWORD, signin
 
+ROOT = Path(__file__).parents[2]
 PAGE = "../tutorial/two-agents.md"
 ADDRESS = '"http://127.0.0.1:8766"'
 NAMES = ("brav.py", "alfa.py", "host.py", "guest.py")
@@ -28,12 +29,30 @@ SHOWN = blocks(PAGE, "text")
 class Agents:
     """The directory of the tutorial: its programs, keys and files."""
 
-    def __init__(self, directory: Path, live: Live) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        live: Live,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
         self.directory = directory
-        self.terminal = Terminal(directory, live.http)
+        self._capsys = capsys
+        monkeypatch.chdir(directory)
+        monkeypatch.setenv("TURRET_URL", live.http)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(directory / "config"))
         for name, text in PROGRAMS.items():
             assert text.count(ADDRESS) == 1
             (directory / name).write_text(text.replace(ADDRESS, repr(live.http)))
+
+    async def turret(self, line: str) -> str:
+        """A command line of the page, in a thread of ours; what it prints."""
+        program, *arguments = line.split()
+        assert program == "turret"
+        code = await trio.to_thread.run_sync(cli.run, arguments)
+        shown = self._capsys.readouterr()
+        assert code == 0, shown.err
+        return shown.out
 
     @asynccontextmanager
     async def running(self, name: str, *arguments: str) -> AsyncIterator[trio.Process]:
@@ -44,7 +63,7 @@ class Agents:
                 cwd=self.directory,
                 stdout=-1,
                 stderr=errors,
-                env={**self.terminal.environment, "PATH": os.environ["PATH"]},
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
             )
         try:
             yield process
@@ -70,7 +89,7 @@ async def register(agents: Agents) -> dict[str, tuple[str, str]]:
     found = {}
     for block in blocks(PAGE, "sh")[1:3]:
         for line in block.splitlines():
-            out = await agents.terminal.run(line.split())
+            out = await agents.turret(line)
         match = re.fullmatch(r"(ag_\w{26})\nclaim code: (\S+)\n", out)
         assert match, out
         found[line.split()[2]] = (match[1], match[2])
@@ -86,10 +105,12 @@ async def claim(live: Live, code: str) -> None:
 
 
 @pytest.mark.requirement("client.agent-tutorial")
-async def test_two_agents_do_what_the_tutorial_says(tmp_path: Path) -> None:
+async def test_two_agents_do_what_the_tutorial_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with trio.fail_after(55):
         async with live_broker(tuned(owners={"sign_up": "open"})) as live:
-            agents = Agents(tmp_path, live)
+            agents = Agents(tmp_path, live, monkeypatch, capsys)
             by_name = await register(agents)
             (alfa, code), (brav, _) = by_name["alfa"], by_name["brav"]
             async with agents.running("brav.py") as listener:
@@ -98,8 +119,8 @@ async def test_two_agents_do_what_the_tutorial_says(tmp_path: Path) -> None:
                     assert await asker.wait() == 0
                 assert await agents.said(listener, 2) == SHOWN[2]
             await claim(live, code)
-            whoami = blocks(PAGE, "sh")[3].replace("ag_…", alfa).split()
-            assert json.loads(await agents.terminal.run(whoami))["tier"] == "claimed"
+            whoami = blocks(PAGE, "sh")[3].replace("ag_…", alfa)
+            assert json.loads(await agents.turret(whoami))["tier"] == "claimed"
             async with agents.running("guest.py") as guest, agents.running("host.py", brav) as host:
                 assert await agents.said(host, 2) == SHOWN[3]
                 assert await agents.said(guest, 1) == SHOWN[4]

@@ -183,7 +183,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something in a store that is not as it must be: what a check finds."""
 
     where: str
-    """schema, pages, text, conversation, document, log or stream."""
+    """schema, pages, text, conversation, document, answer, log or stream."""
     name: str
     """Which one of them; where there is but one, what of it."""
     message: str

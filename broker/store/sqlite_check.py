@@ -47,6 +47,7 @@ TEXT_SUMS: Final = (
     " FROM text LEFT JOIN log ON log.id = text.log WHERE text.sum IS NOT NULL"
 )
 DOCUMENT_SUMS: Final = "SELECT kind, name, sum, data FROM document WHERE sum IS NOT NULL"
+ANSWER_SUMS: Final = "SELECT scope, sum, digest, outcome FROM remembered WHERE sum IS NOT NULL"
 
 _told = msgspec.json.Decoder(list[Told])
 
@@ -79,13 +80,16 @@ class Snapshot:
                 yield Fault("pages", sqlite_file.FILE, " ".join(text.split()))
 
     def sums(self) -> Iterator[Fault]:
-        """Texts and documents that are not what was written, by the sums beside them."""
+        """Texts, documents and remembered answers that are not what was written, by the sums beside them."""
         for id, log, n, total, told, data in self._db.execute(TEXT_SUMS):
             if total != sum_of(told, data):
                 yield Fault("text", log or str(id), "is not what was written", n)
         for kind, name, total, data in self._db.execute(DOCUMENT_SUMS):
             if total != sum_of(data):
                 yield Fault("document", name, f"is not what was written ({kind})")
+        for scope, total, digest, outcome in self._db.execute(ANSWER_SUMS):
+            if total != sum_of(digest, outcome):
+                yield Fault("answer", scope, "is not what was written")
 
     def logs(self) -> list[str]:
         """The names of the logs that have rows."""

@@ -46,7 +46,7 @@ FIND_NEWEST: Final = _MARKED.format(
 DUE: Final = _MARKED.format(
     order="mark.value", rest="mark.value <= ? ORDER BY mark.value, mark.id"
 )  # integers come before all text in SQLite's order, so that text is never ≤
-RECALL: Final = "SELECT digest, outcome, until FROM remembered WHERE scope = ? AND name = ?"
+RECALL: Final = "SELECT digest, outcome, until, sum FROM remembered WHERE scope = ? AND name = ?"
 META: Final = "SELECT value FROM meta WHERE name = 'secret'"
 MAX: Final = 2**63 - 1
 """SQLite's largest integer."""
@@ -183,7 +183,12 @@ class Reader:
 
     def recall(self, scope: str, key: str) -> Remembered | None:
         row = self._db.execute(RECALL, (scope, key)).fetchone()
-        return None if row is None else Remembered(*row)
+        if row is None:
+            return None
+        digest, outcome, until, total = row
+        if self._judge and not _is_whole(total, digest, outcome):
+            raise damaged("a remembered answer")
+        return Remembered(digest, outcome, until)
 
     def head(self, stream: str) -> Head:
         epoch = epoch_of(self._secret, stream)

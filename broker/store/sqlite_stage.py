@@ -306,8 +306,11 @@ class Stage:
             self._write_documents(rows)
         if rows.remembered:
             many(
-                "INSERT INTO remembered (scope, name, digest, outcome, until) VALUES (?, ?, ?, ?, ?)",
-                [(r.scope, r.key, r.digest, r.outcome, r.until) for r in rows.remembered.values()],
+                "INSERT INTO remembered (scope, name, digest, outcome, until, sum) VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (r.scope, r.key, r.digest, r.outcome, r.until, sum_of(r.digest, r.outcome))
+                    for r in rows.remembered.values()
+                ],
             )
         if (all_indexed or rows.dropped) and self.tail.behind:
             self.tail.flush()

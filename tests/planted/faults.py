@@ -45,6 +45,8 @@ MUTANTS = (
         "    if not head:\n",
     ),
     ("faults.damage", "broker/actors/timers.py", "PAGE + len(after)", "1"),
+    ("faults.damage", READER, "if self._judge and not _is_whole(total, digest, outcome):", "if False:"),
+    ("store.check-sums", "broker/store/sqlite_check.py", "if total != sum_of(digest, outcome):", "if False:"),
     (
         "call.idle-by-the-monotonic-clock",
         "broker/actors/conversation.py",

@@ -60,6 +60,6 @@ def spoiled(directory: Path, *statements: str, values: tuple[Any, ...] = (), sum
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         for number, sql in enumerate(statements):
             db.execute(sql, values if number == 0 else ())
-        for table in () if sums else ("text", "document"):
+        for table in () if sums else ("text", "document", "remembered"):
             db.execute(f"UPDATE {table} SET sum = NULL")
     return path

@@ -180,6 +180,11 @@ async def test_a_check_writes_nothing(tmp_path: Path, autojump_clock: Any) -> No
             "document",
             None,
         ),
+        (
+            "UPDATE remembered SET outcome = CAST(replace(outcome, 'ALFA', 'ALFB') AS BLOB)",
+            "answer",
+            None,
+        ),
     ],
 )
 async def test_what_is_not_as_it_was_written_is_named(

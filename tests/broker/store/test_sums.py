@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.store.port import Deliver, Drop, Put, Unavailable, Unit
+from broker.store.port import Deliver, Drop, Put, Remember, Remembered, Unavailable, Unit
 from broker.store.sqlite import SqliteStore
 from broker.store.sums import damaged, sum_of
 from tests.broker.store.units import row
@@ -83,6 +83,20 @@ async def test_what_was_not_written_so_is_not_handed_out(tmp_path: Path, what: s
             await read(store)
     assert len(await store.entries("b", -1, 500)) == 100, "the rest is served"
     assert len(await store.events("pk:b", 0, 500)) == 100
+    await store.aclose()
+
+
+@pytest.mark.parametrize("member", ["digest", "outcome"])
+async def test_an_answer_that_has_changed_is_not_given_again(tmp_path: Path, member: str) -> None:
+    store = await filled(tmp_path)
+    for key in ("one", "other"):
+        await store.commit(Unit(remember=Remember("pk", key, b"digest", b"outcome", 9)))
+    store.writer.db.execute(f"UPDATE remembered SET {member} = {member} || 'x' WHERE name = 'one'")
+    with pytest.raises(Unavailable, match="a remembered answer is damaged"):
+        await store.recall("pk", "one")
+    assert await store.recall("pk", "other") == Remembered(b"digest", b"outcome", 9)
+    store.writer.db.execute("UPDATE remembered SET sum = NULL")
+    assert await store.recall("pk", "one") is not None, "one from before there were sums"
     await store.aclose()
 
 

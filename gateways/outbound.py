@@ -109,7 +109,8 @@ class Outbound:
             or "@" in parts.netloc
         ):
             raise NotPublic("it is no plain URL")
-        if self._loopback and _is_loopback(parts.hostname) and parts.scheme in ("http", "https"):
+        here = parts.hostname == "localhost" or _is_loopback(parts.hostname)
+        if self._loopback and here and parts.scheme in ("http", "https"):
             return parts, port or (443 if parts.scheme == "https" else 80)
         if parts.scheme != "https" or port not in (None, 443):
             raise NotPublic("it is not https:// on its own port")

@@ -1,6 +1,7 @@
 """The way out: which addresses are asked, and what comes back from those."""
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import trio
 from trio.abc import HostnameResolver
 
+from gateways.http import tls_context
 from gateways.outbound import NoAnswer, NotPublic, Outbound, is_public
 from tests.support.network import listening, serving
 
@@ -215,7 +217,23 @@ async def test_one_who_is_slow_is_given_up_in_time(sends: bytes) -> None:
         assert trio.current_time() - started < 2
 
 
-async def test_a_host_that_is_another_than_its_certificate_says_is_no_answer() -> None:
+@pytest.mark.requirement("signin.outbound")
+async def test_a_host_is_the_one_that_its_certificate_says_or_there_is_no_answer(
+    certificate: tuple[str, str],
+) -> None:
+    cert, key = certificate
+    trusting = Outbound(loopback=True, tls=ssl.create_default_context(cafile=cert))
+    async with serving(Answers(), tls=tls_context(cert, key)) as served:
+        port = served.address[1]
+        assert (await trusting.request("GET", f"https://localhost:{port}/")).status == 200
+        for way, host in ((trusting, "127.0.0.1"), (Outbound(loopback=True), "localhost")):
+            with pytest.raises(NoAnswer):
+                await way.request("GET", f"https://{host}:{port}/")
+        with pytest.raises(NotPublic):
+            await Outbound(tls=ssl.create_default_context(cafile=cert)).request("GET", "https://localhost/")
+
+
+async def test_what_speaks_no_tls_is_no_answer() -> None:
     async def handler(stream: trio.SocketStream) -> None:
         async with stream:
             await stream.receive_some(1024)

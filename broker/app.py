@@ -16,7 +16,8 @@ import trio
 from broker.actors.activity import Activity
 from broker.actors.actor import Again
 from broker.actors.admission import Admission
-from broker.actors.agent import AgentActor, read_all_facts, read_facts
+from broker.actors.agent import AgentActor
+from broker.actors.agentdocs import read_all_facts, read_facts
 from broker.actors.attempts import Attempts
 from broker.actors.calls import agent_stream, read_restored, stream_name
 from broker.actors.channel import ChannelActor, Windows

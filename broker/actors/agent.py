@@ -6,12 +6,22 @@
 3. An agent whose time has passed is gone at that moment: names and keys that it held are free, swept or not.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from broker.actors.agentdocs import (
+    NO_AGENT,
+    NO_CODE,
+    KeyRow,
+    NameRow,
+    facts_of,
+    put_key,
+    read_agent,
+    version_of,
+)
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor, Told
@@ -21,30 +31,9 @@ from broker.core.agent import AgentRow, Key, Policy, Suspension
 from broker.core.claim import ClaimCode
 from broker.core.conversation import Due
 from broker.core.names import looks_of
-from broker.store.port import Document, Put, Store
+from broker.store.port import Put
 from broker.store.stored import stored
 from broker.wire.refusals import Refusal, refuse
-
-PAGE: Final = 500
-NO_AGENT: Final = refuse("not_found", "there is no such agent")
-"""One answer for an agent that is gone, hidden or never was."""
-NO_CODE: Final = refuse("not_found", "no agent waits for this claim code")
-
-
-class KeyRow(msgspec.Struct, frozen=True):
-    """A key that belongs or belonged to an agent (kind "key", id = pk)."""
-
-    pk: str
-    kid: str
-    agent_id: str
-    added_at: int
-    revoked_at: int | None = None
-
-
-class NameRow(msgspec.Struct, frozen=True):
-    """Whose a name is (kind "agentname", id = what it looks like; a name has one or two of them)."""
-
-    agent_id: str
 
 
 class Create(msgspec.Struct, frozen=True):
@@ -290,7 +279,7 @@ class AgentActor(RecordActor[AgentRow]):
         document = await self.store.get("key", revoked.pk)
         assert document is not None  # it is written with the row
         kept = replace(stored(KeyRow, document.doc, "key", revoked.pk), revoked_at=now)
-        puts = [_put_key(kept, document.version)]
+        puts = [put_key(kept, document.version)]
         answer = {"agent_id": self.key, "kid": kid, "revoked_at": now}
         events = [self._notice("key_revoked", kid=kid)]
         return await self.write(changed, answer, once=command.once, puts=puts, events=events)
@@ -320,7 +309,7 @@ class AgentActor(RecordActor[AgentRow]):
             if holder is not None and not await self._is_gone(holder):
                 said = "another agent has this name, or one that looks like it; choose another"
                 return refuse("already_exists", said, path="name")
-            puts.append(Put("agentname", look, _version(document), msgspec.json.encode(NameRow(self.key))))
+            puts.append(Put("agentname", look, version_of(document), msgspec.json.encode(NameRow(self.key))))
         return puts
 
     async def _free_name(self, name: str, kept: Iterable[str] = ()) -> list[Put]:
@@ -339,7 +328,7 @@ class AgentActor(RecordActor[AgentRow]):
             old = stored(KeyRow, document.doc, "key", key.pk)
             if old.revoked_at is not None or not await self._is_gone(old.agent_id):
                 return refuse("already_exists", "this key belongs or belonged to an agent; use another")
-        return _put_key(KeyRow(key.pk, key.kid, self.key, key.added_at), _version(document))
+        return put_key(KeyRow(key.pk, key.kid, self.key, key.added_at), version_of(document))
 
     async def _leave(self, row: AgentRow) -> list[Put]:
         """What lets go of the name and of the live keys. Revoked ones stay revoked."""
@@ -358,63 +347,3 @@ class AgentActor(RecordActor[AgentRow]):
 
     def _notice(self, what: str, **members: Any) -> Told:
         return Told(agent_stream(self.key), "notice", {"what": what, "at": self.clock.now_ms(), **members})
-
-
-def facts_of(row: AgentRow) -> Facts:
-    """What Standing is told of an agent."""
-    return Facts(
-        ends_at=row.expires_at,
-        suspended=row.suspended is not None,
-        after=row.tokens_after,
-        kids=frozenset(key.kid for key in row.keys),
-        pks=frozenset(key.pk for key in row.keys),
-    )
-
-
-async def read_agent(store: Store, agent_id: str, now_ms: int) -> AgentRow | None:
-    """An agent that lives, suspended or not; None for one that is gone or never was."""
-    document = await store.get("agent", agent_id)
-    row = stored(AgentRow, document.doc, "agent", agent_id) if document is not None else None
-    return None if row is None or core.is_over(row, now_ms) else row
-
-
-async def find_claim(store: Store, code: ClaimCode, now_ms: int) -> AgentRow | None:
-    """The agent that waits for a claim code."""
-    for document in await store.find("agent", "claim", code.selector):
-        row = stored(AgentRow, document.doc, "agent", document.id)
-        if row.claim == code and not core.is_over(row, now_ms):
-            return row
-    return None
-
-
-async def read_keys(store: Store, agent_id: str) -> list[KeyRow]:
-    """All keys that an agent has or had, in the order in which they joined."""
-    keys: list[KeyRow] = []
-    after = 0
-    while page := await store.find("key", "agent", agent_id, after):
-        keys += [stored(KeyRow, document.doc, "key", document.id) for document in page]
-        after = page[-1].order
-    return keys
-
-
-async def read_facts(store: Store, agent_id: str) -> Facts | None:
-    """What Standing is told, read from the store; None where there is no such agent."""
-    document = await store.get("agent", agent_id)
-    return None if document is None else facts_of(stored(AgentRow, document.doc, "agent", agent_id))
-
-
-async def read_all_facts(store: Store) -> AsyncIterator[tuple[str, Facts]]:
-    """Those of every agent that has a key: at the start, so that its keys are known to be its own."""
-    after = 0
-    while page := await store.find("agent", "keyed", "1", after, PAGE):
-        for document in page:
-            yield document.id, facts_of(stored(AgentRow, document.doc, "agent", document.id))
-        after = page[-1].order
-
-
-def _put_key(row: KeyRow, version: int) -> Put:
-    return Put("key", row.pk, version, msgspec.json.encode(row), (("agent", row.agent_id), ("kid", row.kid)))
-
-
-def _version(document: Document | None) -> int:
-    return document.version if document is not None else 0

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from broker.actors.agent import NO_AGENT, read_agent
+from broker.actors.agentdocs import NO_AGENT, read_agent
 from broker.actors.once import Once
 from broker.actors.pairdocs import (
     FRESH,

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from broker.actors.agent import read_agent
+from broker.actors.agentdocs import read_agent
 from broker.actors.calls import agent_stream
 from broker.actors.record import Told
 from broker.core.agent import AgentRow

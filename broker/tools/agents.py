@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta
 
-from broker.actors.agent import NO_AGENT, read_agent
+from broker.actors.agentdocs import NO_AGENT, read_agent
 from broker.core.agent import CAPABILITY, MAX_CAPABILITIES, MAX_DESCRIPTION, AgentRow, is_over
 from broker.store.stored import stored
 from broker.tools.context import Context, Services

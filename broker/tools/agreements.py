@@ -9,7 +9,8 @@ import msgspec
 import trio
 from msgspec import Meta
 
-from broker.actors.agent import NO_AGENT, SetPolicy, read_agent
+from broker.actors.agent import SetPolicy
+from broker.actors.agentdocs import NO_AGENT, read_agent
 from broker.actors.pair import NO_AGREEMENT, NO_REQUEST, Ask, Cancel, Respond, Revoke
 from broker.actors.pairdocs import present
 from broker.core.agent import Policy

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from broker.actors.agent import read_keys
+from broker.actors.agentdocs import read_keys
 from broker.tools.context import Context
 from broker.wire.jwk import Jwk, jwk_of
 

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from broker.actors.agent import NO_AGENT, Spend, read_agent
+from broker.actors.agent import Spend
+from broker.actors.agentdocs import NO_AGENT, read_agent
 from broker.actors.pairmail import NOT_AGREED, MarkRead, Send, Sent
 from broker.core.agent import allowance
 from broker.core.agreement import PairRow, pair_key

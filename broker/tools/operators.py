@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from broker.actors.agent import NO_AGENT, AddKey, Assign, Create, Delete, RevokeKey, Rotate, Suspend
+from broker.actors.agent import AddKey, Assign, Create, Delete, RevokeKey, Rotate, Suspend
+from broker.actors.agentdocs import NO_AGENT
 from broker.core.agent import AgentRow, Key, Suspension, capabilities_of, judge_description
 from broker.core.conversation import DUE
 from broker.core.names import judge_name

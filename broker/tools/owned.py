@@ -9,7 +9,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from broker.actors.agent import NO_CODE, Claim, find_claim, read_agent
+from broker.actors.agent import Claim
+from broker.actors.agentdocs import NO_CODE, find_claim, read_agent
 from broker.actors.pair import NO_REQUEST, Respond
 from broker.core.agent import AgentRow, Allowance, Key, allowance, is_over
 from broker.core.agreement import Request, Scope, pair_key

@@ -2,6 +2,7 @@
 
 AGENT = "broker/core/agent.py"
 ACTOR = "broker/actors/agent.py"
+DOCS = "broker/actors/agentdocs.py"
 NAMES = "broker/core/names.py"
 
 MUTANTS = (
@@ -27,7 +28,7 @@ MUTANTS = (
     ("identity.tiers", AGENT, "if now_ms - at < DAY_MS)", "if now_ms - at <= DAY_MS)"),
     ("identity.tiers", AGENT, "        expires_at=None,\n        spent=(),", "        spent=(),"),
     ("identity.gone", AGENT, "row.expires_at <= now_ms", "row.expires_at < now_ms"),
-    ("identity.gone", ACTOR, "        ends_at=row.expires_at,\n", ""),
+    ("identity.gone", DOCS, "        ends_at=row.expires_at,\n", ""),
     ("identity.gone", "broker/actors/standing.py", "facts.ends_at <= now_ms", "facts.ends_at < now_ms"),
     (
         "identity.gone",

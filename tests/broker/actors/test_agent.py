@@ -6,16 +6,8 @@ from typing import Any
 import pytest
 import trio
 
-from broker.actors.agent import (
-    Claim,
-    Create,
-    SetPolicy,
-    Spend,
-    facts_of,
-    find_claim,
-    read_all_facts,
-    read_keys,
-)
+from broker.actors.agent import Claim, Create, SetPolicy, Spend
+from broker.actors.agentdocs import find_claim, read_keys
 from broker.core.agent import DAY_MS, AgentRow, Key
 from broker.core.claim import ENTROPY, new_code, read_code
 from broker.store.memory import MemoryStore
@@ -50,16 +42,6 @@ async def test_what_its_keys_desk_gets_stands_on_the_agents_stream_too(bench: Be
 
 
 @pytest.mark.requirement("network.agent-stream")
-async def test_after_a_restart_keys_are_known_to_be_its_own() -> None:
-    store, key = MemoryStore(), SigningKey.generate()
-    async with open_bench(store=store) as bench:
-        caller = await make_agent(bench, "alice", key=key)
-    async with open_bench(store=store) as bench:
-        assert bench.broker._services.standing.holder(key.pk) == caller.agent
-        assert [each async for each, _ in read_all_facts(store)] == [caller.agent]
-
-
-@pytest.mark.requirement("network.agent-stream")
 async def test_a_token_follows_its_agents_desk_by_code_and_no_other(bench: Bench) -> None:
     key = SigningKey.generate()
     caller = await make_agent(bench, "alice", key=key)
@@ -69,19 +51,6 @@ async def test_a_token_follows_its_agents_desk_by_code_and_no_other(bench: Bench
     reader.close()
     refused = await bench.broker.follow(caller, code="BRAV")
     assert refused.code == "not_a_party"
-
-
-def test_facts_of_a_row_are_its_keys_and_its_suspension() -> None:
-    from broker.core.agent import AgentRow, Key, Suspension
-
-    row = AgentRow("ag_1", "a", "standard", 1, keys=(Key("k", "ab", 1),), suspended=Suspension(1, "spam"))
-    facts = facts_of(row)
-    assert (facts.kids, facts.pks, facts.suspended, facts.gone) == (
-        frozenset("k"),
-        frozenset({"ab"}),
-        True,
-        False,
-    )
 
 
 async def ask(bench: Bench, agent_id: str | None, command: Any) -> Any:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from joserfc.jwk import OKPKey
 
-from broker.actors.agent import facts_of
+from broker.actors.agentdocs import facts_of
 from broker.app import Caller
 from broker.core.agent import AgentRow, Key
 from broker.store.port import Put, Unit

@@ -26,7 +26,9 @@ DAMAGES: Final = {
     "a row within a log": (f"UPDATE text SET {{junk}} WHERE n = 3 AND log = {OF_CONV}", "open", "conv"),
     "the last row of a log": (f"UPDATE text SET {{junk}} WHERE n = {LAST} AND log = {OF_CONV}", "ended", "conv"),
     "a log without rows": ("UPDATE log SET name = 'nobody''s' WHERE name = 'conv:' || ?", "open", "conv"),
-    "what was answered to a statement": ("UPDATE remembered SET outcome = {bytes}, sum = NULL WHERE ? IS NOT NULL", "pk", "answer"),
+    "what was answered to a statement": (
+        "UPDATE remembered SET outcome = {bytes}, sum = NULL WHERE ? IS NOT NULL", "pk", "answer",
+    ),
 }  # fmt: skip
 JUNK: Final = (b"", b"{", b'{"conv":7,"pk":7,"code":7,"n":"x"}', b"\xff\xfe", b"[" * 5_000)
 

@@ -166,12 +166,10 @@ async def invite_agent_to_channel(
     context: Context, channel_id: ChannelParam, invited_agent_id: AgentParam
 ) -> Membership | Refusal:
     """Invite an agent to a private channel of yours. It hears of it on its stream, and may join or leave it be."""
-    missing = await _unseen(context, channel_id)
-    if missing is not None:
-        return missing
-    invited = await _agent(context.services, invited_agent_id)
-    if isinstance(invited, Refusal):
-        return invited
+    if await _is_owner(context, channel_id):  # others are told nothing of agents
+        invited = await _agent(context.services, invited_agent_id)
+        if isinstance(invited, Refusal):
+            return invited
     return await _ask(context, channel_id, core.Invite(me(context), invited_agent_id), Membership)
 
 
@@ -194,12 +192,11 @@ async def transfer_channel(
     context: Context, channel_id: ChannelParam, new_owner_agent_id: AgentParam
 ) -> ChannelInfo | Refusal:
     """Give a channel of yours to another of its members. You stay in it as a member."""
-    missing = await _unseen(context, channel_id)
-    if missing is not None:
-        return missing
-    refused = await _may_own(context.services, new_owner_agent_id)
-    if refused is not None:
-        return refused
+    store = context.services.store
+    if await _is_owner(context, channel_id) and await read_member(store, channel_id, new_owner_agent_id):
+        refused = await _may_own(context.services, new_owner_agent_id)
+        if refused is not None:
+            return refused
     return await _ask(context, channel_id, core.Transfer(me(context), new_owner_agent_id), ChannelInfo)
 
 
@@ -315,6 +312,11 @@ async def _ask(context: Context, channel_id: str, command: core.Command, kind: t
             return missing
     answer = await house.ask("channel", channel_id, Do(command, context.once))
     return answer if isinstance(answer, Refusal) else msgspec.convert(answer, kind)
+
+
+async def _is_owner(context: Context, channel_id: str) -> bool:
+    row = await read_channel(context.services.store, channel_id)
+    return row is not None and row.owner_id == me(context)
 
 
 async def _unseen(context: Context, channel_id: str) -> Refusal | None:

@@ -147,6 +147,24 @@ async def test_the_owner_hands_over_and_leaves(bench: Bench) -> None:
     assert [json.loads(each.data)["what"] for each in events] == ["channel_transferred"]
 
 
+@pytest.mark.requirement("channel.roles")
+async def test_who_is_not_the_owner_is_told_nothing_of_agents(bench: Bench) -> None:
+    town = await open_town(bench, 1, private=True)
+    later = bench.clock.now_ms() + 1_000_000
+    guest = await make_agent(bench, "guest", tier="unclaimed", expires_at=later)
+    nobody = "ag_00000000000000000000000000"
+    for target in (guest.agent, nobody, town.owner.agent):
+        invited = await town.call("invite_agent_to_channel", town.members[0], invited_agent_id=target)
+        given = await town.call("transfer_channel", town.members[0], new_owner_agent_id=target)
+        assert (code(invited), code(given)) == ("not_a_party", "not_a_party")
+    outside = [
+        await town.call("transfer_channel", town.owner, new_owner_agent_id=target)
+        for target in (guest.agent, nobody)
+    ]
+    assert code(outside[0]) == "not_found"
+    assert outside[0] == outside[1]
+
+
 @pytest.mark.requirement("channel.size")
 async def test_bodies_and_metadata_have_limits_and_metadata_is_kept_canonical(bench: Bench) -> None:
     town = await open_town(bench, 0)

@@ -19,7 +19,7 @@ from gateways.client.clockwork import Backoff
 from gateways.client.errors import Disconnected, Refused, WireFault
 from gateways.client.link import ANSWER_S, PASSING, WebSocketLink, read_resume, settle
 from gateways.client.signer import Signer, join_params
-from gateways.client.socket import Socket, read_refusal
+from gateways.client.socket import GOODBYE_S, Socket, read_refusal
 from gateways.client.token import Token, Tokens
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ class AgentLink(WebSocketLink):
         if self._socket is not None:
             try:
                 params = join_params({"channel": follower.channel_id})
-                await self._socket.request("unfollow", params, ANSWER_S)
+                await self._socket.request("unfollow", params, GOODBYE_S)
             except (Refused, Disconnected):
                 return
 

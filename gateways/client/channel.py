@@ -16,7 +16,7 @@ import trio
 
 from broker.wire.ids import ULID
 from broker.wire.refusals import Refusal, refuse
-from gateways.client.errors import Missed, Refused
+from gateways.client.errors import Missed, Refused, WireFault
 from gateways.client.inbox import Ask, pages, read
 
 CHANNEL: Final = re.compile(f"ch_{ULID}")
@@ -63,8 +63,8 @@ class Channel:
         self._news = trio.lowlevel.ParkingLot()
         self._placed = after_seq is not None
         """Whether it is known where reading begins."""
-        self._behind = False
-        """Whether the channel may have more than the stream brought."""
+        self._head = self.seq
+        """The last message that there is, as far as is known."""
         self._missed: str | None = None
         self._ended: Refusal | None = None
 
@@ -114,38 +114,37 @@ class Channel:
                 return self._posts.popleft()
             if self._ended is not None:
                 raise Refused(self._ended)
-            if self._posts or self._behind:
+            if self._posts or self._head > self.seq:
                 await self._read_back()
             else:
                 await self._news.park()
 
     async def _read_back(self) -> None:
-        """Put what follows `seq` in front, from the history."""
-        self._behind = False
+        """Put what follows `seq` in front, from the history. Cancelling changes nothing."""
+        after = self.seq
         answer = await self._ask(
-            "get_channel_history", channel_id=self.channel_id, limit=PAGE, after_seq=self.seq
+            "get_channel_history", channel_id=self.channel_id, limit=PAGE, after_seq=after
         )
         page = read(answer, _History)
-        last = page.messages[-1].seq if page.messages else self.seq
-        first = (
-            page.messages[0].seq if page.messages else self._posts[0].seq if self._posts else page.head + 1
-        )
+        if self.seq != after:
+            return  # the broker was restored meanwhile
+        self._head = max(self._head, page.head)
+        waiting = page.messages or self._posts
+        first = waiting[0].seq if waiting else self._head + 1
+        if first <= self.seq:
+            raise WireFault(f"channel {self.channel_id}: the history after {self.seq} begins with {first}")
         if first > self.seq + 1:
             self.seq, self._missed = first - 1, "trimmed"
         self._posts.extendleft(reversed(page.messages))
-        self._behind = page.head > last
 
     def post(self, params: bytes) -> None:
-        """Follower (agent_link.py): a message came."""
+        """Follower (agent_link.py): a message came. Beyond ROOM it is left to the history."""
         post = read(msgspec.json.decode(params), Post)
         self.heard = max(post.seq, self.heard or 0)
         if not self._placed:
             self._placed, self.seq = True, post.seq - 1
-        if post.seq <= self.seq:
-            return
-        if len(self._posts) >= ROOM:
-            self._behind = True
-        else:
+        self._head = max(self._head, post.seq)
+        if post.seq > self.seq and len(self._posts) < ROOM:
             self._posts.append(post)
         self._news.unpark_all()
 
@@ -155,10 +154,9 @@ class Channel:
             self._placed, self.seq, self.heard = True, from_seq, from_seq
         elif reason == "future":  # the broker was restored: what came after this seq is another story
             self._posts.clear()
-            self.seq = self.heard = from_seq
+            self.seq = self.heard = self._head = from_seq
             self._missed = reason
-        elif from_seq > (self.heard or 0):
-            self._behind = True
+        self._head = max(self._head, from_seq)
         self._news.unpark_all()
 
     def end(self, refusal: Refusal) -> None:

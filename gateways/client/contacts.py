@@ -58,6 +58,8 @@ class Requests:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._events: Events | None = None
+        self._behind = True
+        """Whether they are to be listed before anything else."""
         self._waiting: deque[ContactRequest] = deque()
         self._known: OrderedDict[str, None] = OrderedDict()
 
@@ -70,8 +72,10 @@ class Requests:
         await trio.lowlevel.checkpoint()
         if self._events is None:
             self._events = Events(self._ask, await now(self._ask))
-            await self._list()
         while True:
+            if self._behind:
+                self._waiting.extend(reversed(await list_requests(self._ask, "incoming", "pending")))
+                self._behind = False
             while self._waiting:
                 request = self._waiting.popleft()
                 if self._is_new(request):
@@ -79,7 +83,7 @@ class Requests:
             try:
                 event = await anext(self._events)
             except Missed:
-                await self._list()
+                self._behind = True
                 continue
             if event.kind == "contact" and "request" in event.data:
                 self._waiting.append(read(event.data["request"], ContactRequest))
@@ -91,9 +95,6 @@ class Requests:
         if len(self._known) > _KNOWN:
             self._known.popitem(last=False)
         return True
-
-    async def _list(self) -> None:
-        self._waiting.extend(reversed(await list_requests(self._ask, "incoming", "pending")))
 
 
 async def now(ask: Ask) -> str:

@@ -98,12 +98,12 @@ class Events:
         self._asked_at = page.cursor
         if not page.events:
             self.cursor = page.cursor
-            if wait_ms and trio.current_time() - began < wait_ms / 2000:
-                await trio.sleep(self._backoff.next_s())  # never a busy loop, whatever the broker does
-        else:
-            self._backoff.reset()
         if after is not None and not page.resume.recovered:
             raise Missed(page.resume.reason or "unknown")
+        if page.events:
+            self._backoff.reset()
+        elif wait_ms and trio.current_time() - began < wait_ms / 2000:
+            await trio.sleep(self._backoff.next_s())  # never a busy loop, whatever the broker does
 
 
 class Inbox:
@@ -114,7 +114,8 @@ class Inbox:
 
     def __init__(self, ask: Ask, after: str | None, unread: bool = False) -> None:
         self._ask = ask
-        self._unread = unread
+        self._behind = unread
+        """Whether the inbox is to be read before anything else."""
         self._events = Events(ask, after)
         self._waiting: deque[Message] = deque()
         self._known: OrderedDict[str, None] = OrderedDict()
@@ -131,10 +132,10 @@ class Inbox:
     async def __anext__(self) -> Message:
         """The next message, each once. Cancelling loses none."""
         await trio.lowlevel.checkpoint()
-        if self._unread:
-            await self._catch_up()
-            self._unread = False
         while True:
+            if self._behind:
+                await self._catch_up()
+                self._behind = False
             while self._waiting:
                 message = self._waiting.popleft()
                 if message.message_id not in self._known:
@@ -142,7 +143,7 @@ class Inbox:
             try:
                 event = await anext(self._events)
             except Missed:
-                await self._catch_up()
+                self._behind = True
             else:
                 if event.kind == "message":
                     self._waiting.append(read(event.data, Message))

@@ -31,12 +31,9 @@ MUTANTS = (
     ("client.agent-catch-up", INBOX, "if message.message_id not in self._known:", "if True:"),
     ("client.agent-catch-up", INBOX, "self._waiting.extend(reversed(found))", "self._waiting.extend(found)"),
     ("client.agent-requests", CONTACTS, "request.request_id in self._known or ", ""),
-    (
-        "client.agent-channel",
-        CHANNEL,
-        "            self._behind = True\n        else",
-        "            pass\n        else",
-    ),
+    ("client.agent-channel", CHANNEL, "        self._head = max(self._head, post.seq)\n", ""),
+    ("client.agent-channel", CHANNEL, "            self._posts.clear()\n", ""),
+    ("client.agent-catch-up", INBOX, "                self._behind = True\n", "                pass\n"),
     ("client.agent-channel", LINK, '{**wanted, "after_seq": follower.heard}', "wanted"),
     ("client.agent-register", REGISTRATION, "if no.code not in PASSING or", "if True or"),
 )

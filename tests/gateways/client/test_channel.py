@@ -8,7 +8,7 @@ from broker.wire.refusals import refuse
 from gateways import jsonrpc
 from gateways.client import channel as module
 from gateways.client.channel import Channel
-from gateways.client.errors import Missed, Refused
+from gateways.client.errors import Missed, Refused, WireFault
 from tests.gateways.client.conftest import OpenAgent
 from tests.gateways.client.fake_network import CHANNEL, FakeNetwork
 
@@ -111,6 +111,35 @@ async def test_after_a_restore_the_channels_new_story_is_told_from_where_it_goes
             await anext(channel)
         post = await anext(channel)
         assert (post.seq, post.body) == (6, "another sixth")
+
+
+@pytest.mark.requirement("client.agent-channel")
+async def test_cancelling_in_the_middle_of_the_history_loses_none(
+    autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROOM", 2)
+    async with agent() as me, me.channel(CHANNEL) as channel:
+        for number in range(5):
+            await network.say(str(number))
+        assert await take(channel, 2) == [1, 2]
+        network.script("get_channel_history", "swallow")
+        with trio.move_on_after(1):
+            raise AssertionError(await anext(channel))
+        assert await take(channel, 3) == [3, 4, 5]
+
+
+async def test_a_history_that_begins_before_what_was_asked_is_a_fault(
+    autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent
+) -> None:
+    async with agent() as me, me.channel(CHANNEL) as channel:
+        for number in range(3):
+            await network.say(str(number))
+        assert await take(channel, 3) == [1, 2, 3]
+        row = network.posts[CHANNEL][0]
+        network.script("get_channel_history", lambda _: {"messages": [row], "head": 9})
+        channel.resumed(9, None)
+        with pytest.raises(WireFault, match="begins with 1"):
+            await anext(channel)
 
 
 async def test_who_is_removed_reads_what_came_before_and_hears_why(

@@ -77,6 +77,19 @@ async def test_requests_that_wait_come_first_then_new_ones_each_once(
 
 
 @pytest.mark.requirement("client.agent-requests")
+async def test_cancelling_while_they_are_listed_loses_none(
+    autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent
+) -> None:
+    Book(network, row(1))
+    async with agent() as me:
+        requests = me.requests()
+        network.script("list_contact_requests", "swallow")
+        with trio.move_on_after(1):
+            raise AssertionError(await anext(requests))
+        assert await take(requests, 1) == ["cr_1"]
+
+
+@pytest.mark.requirement("client.agent-requests")
 @pytest.mark.parametrize("lost", [False, True])
 async def test_the_outcome_of_a_request_is_waited_for(
     autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent, lost: bool

@@ -105,6 +105,25 @@ async def test_what_the_stream_has_no_more_is_read_from_the_inbox(
 
 
 @pytest.mark.requirement("client.agent-catch-up")
+async def test_cancelling_while_it_is_read_loses_none(
+    autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent
+) -> None:
+    async with agent() as me:
+        inbox = me.inbox()
+        network.message("0")
+        assert await take(inbox, 1) == ["0"]
+        await network.drop_all()
+        network.message("1")
+        network.epoch = "f"
+        network.message("2")
+        network.script("get_inbox", "swallow")
+        with trio.move_on_after(5):
+            raise AssertionError(await anext(inbox))
+        assert await take(inbox, 2) == ["1", "2"]
+        await nothing_more(inbox)
+
+
+@pytest.mark.requirement("client.agent-catch-up")
 async def test_without_anything_to_go_by_it_is_what_is_unread(
     autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent
 ) -> None:

@@ -97,6 +97,7 @@ async def sign_in(context: Context, email: Text, password: Text) -> SignedIn | R
     tried = email.strip()[:MAX_EMAIL] if isinstance(read, Refusal) else read
     stopped = services.attempts.begin(tried, address)
     if stopped is not None:
+        services.sign_in.refused(address, stopped.code)
         return stopped
     owner = await find_owner(services.store, tried)
     good = await _is_password(context, password, owner)
@@ -104,6 +105,7 @@ async def sign_in(context: Context, email: Text, password: Text) -> SignedIn | R
         if isinstance(good, Refusal):
             services.attempts.take_back(tried, address)
             return good
+        services.sign_in.refused(address, "password")
         return WRONG
     services.attempts.take_back(tried, address)
     rehashed = None
@@ -165,6 +167,7 @@ async def change_password(
         return refused
     good = await _is_password(context, password, owner)
     if good is False:
+        services.sign_in.refused(address, "password")
         return refuse("bad_request", "this is not your present password", path="password")
     services.attempts.take_back(owner.email, address)
     encoded = good if isinstance(good, Refusal) else await services.passwords.hash(new_password)

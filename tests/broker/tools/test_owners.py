@@ -137,6 +137,22 @@ async def test_twenty_failures_from_an_address_whatever_the_email(bench: Bench) 
     assert "session" in await signin(bench, "sign_in", elsewhere, **good)
 
 
+async def test_refusals_are_summed_by_address_and_minute(
+    bench: Bench, mock_clock: trio.testing.MockClock
+) -> None:
+    await ann(bench)
+    for _ in range(BY_EMAIL + 2):
+        await signin(bench, "sign_in", STRANGER, email="ann@x.example", password="wrong horse battery")
+    await signin(bench, "sign_in", email="bob@x.example", password="wrong horse battery")
+    mock_clock.jump(60)
+    found = {(each.place, each.kind): each.count for each in bench.broker._services.sign_in.take_refused()}
+    assert found == {
+        (STRANGER.address, "password"): BY_EMAIL,
+        (STRANGER.address, "rate_limited"): 2,
+        ("loopback", "password"): 1,
+    }
+
+
 @pytest.mark.parametrize(
     ("params", "path"),
     [

@@ -113,9 +113,11 @@ async def test_a_real_process_names_the_damage_and_serves_the_rest(tmp_path: Pat
     pairs = [Pair(number, history, Random(number)) for number in range(3)]
     async with served(data) as broker:
         async with dealing(broker, pairs):
-            await trio.sleep(0.4)
+            with trio.fail_after(20):  # a loaded machine takes its time
+                while min(max(map(len, pair.acked.values()), default=0) for pair in pairs) < 4:  # noqa: ASYNC110
+                    await trio.sleep(0.01)
         assert await broker.stop() == 0
-    [bad, *good] = [next(iter(pair.acked)) for pair in pairs]
+    [bad, *good] = [max(pair.acked, key=lambda conv: len(pair.acked[conv])) for pair in pairs]
     with closing(sqlite3.connect(data / FILE)) as db:
         of_log = "(SELECT id FROM log WHERE name = ?)"
         statement = f"UPDATE text SET data = replace(data, ?, 'CHAX') WHERE n = 2 AND log = {of_log}"
@@ -131,6 +133,6 @@ async def test_a_real_process_names_the_damage_and_serves_the_rest(tmp_path: Pat
         assert bad not in words
         async with dealing(broker, pairs[1:]):
             before = sum(len(pair.acked) for pair in pairs)
-            with trio.fail_after(5):
+            with trio.fail_after(20):
                 while sum(len(pair.acked) for pair in pairs) == before:  # noqa: ASYNC110  # sockets of another library
                     await trio.sleep(0.01)

@@ -70,7 +70,7 @@ async def test_a_quota_that_is_used_up_is_a_full_disk(tmp_path: Path) -> None:
         async with dealing(broker, pairs):
             await trio.sleep(0.2)
             broker.process.send_signal(signal.SIGUSR1)
-            with trio.fail_after(5):
+            with trio.fail_after(20):
                 while not all(pair.refused["unavailable"] for pair in pairs):  # noqa: ASYNC110
                     await trio.sleep(0.02)
         assert not any(pair.refused["in_doubt"] for pair in pairs)

@@ -106,11 +106,13 @@ async def test_after_a_restore_the_channels_new_story_is_told_from_where_it_goes
         del network.posts[CHANNEL][5:]
         await network.drop_all()
         await trio.sleep(20)
-        for number in (6, 7, 8):
+        for number in (6, 7):
             await network.say(f"another {number}")
         with pytest.raises(Missed, match="future"):
             await anext(channel)
-        posts = [await anext(channel) for _ in range(3)]
+        posts = [await anext(channel) for _ in range(2)]
+        await network.say("another 8")
+        posts.append(await anext(channel))
         assert [(post.seq, post.body) for post in posts] == [(n, f"another {n}") for n in (6, 7, 8)]
 
 

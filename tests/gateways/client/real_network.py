@@ -9,6 +9,7 @@ import httpx
 import pytest
 import trio
 
+from broker.config import Settings
 from broker.wire.keys import SigningKey
 from gateways.client import socket
 from gateways.client.agent import Agent, open_agent
@@ -59,9 +60,11 @@ class RealNetwork:
 
 
 @asynccontextmanager
-async def real_network(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RealNetwork]:
+async def real_network(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings | None = None
+) -> AsyncIterator[RealNetwork]:
     """A broker whose tokens' keys are kept in `directory`. Ask for `autojump_clock` with it."""
-    async with open_bench() as bench:
+    async with open_bench(settings) as bench:
         broker, clock = bench.broker, bench.clock
         resources = Resources(issuer=ORIGIN, origins=(ORIGIN,))
         keys = SigningKeys.open(directory, clock.now_ms())

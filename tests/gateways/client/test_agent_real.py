@@ -11,9 +11,10 @@ from trio.testing import MockClock
 from broker.actors.agent import AddKey
 from broker.wire.keys import SigningKey
 from gateways.client.agent import Agent
-from gateways.client.errors import Refused
+from gateways.client.errors import Missed, Refused
 from tests.gateways.client.real_network import RealNetwork, real_network
 from tests.support.agents import caller_of, make_agent, suspend
+from tests.support.broker import tuned
 
 SCOPES = ["message", "channel"]
 
@@ -151,6 +152,30 @@ async def test_a_private_channel_is_read_without_a_hole_by_who_was_invited(
         await alfa.call("remove_channel_member", channel_id=channel_id, target_agent_id=brav.agent_id)
         with trio.fail_after(5), pytest.raises(Refused, match="not_found"):
             await anext(theirs)
+
+
+@pytest.mark.requirement("client.agent-catch-up", "client.agent-channel")
+async def test_what_the_streams_keep_no_more_is_read_from_inbox_and_history(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgetful = tuned(streams={"keep_days": 0.0, "keep_events": 1}, store={"sweep_s": 5.0})
+    async with real_network(tmp_path, monkeypatch, forgetful) as net, AsyncExitStack() as stack:
+        alfa, brav = await two(net, stack)
+        inbox, to = brav.inbox(), str(brav.agent_id)
+        await alfa.send(to, "0")
+        assert (await anext(inbox)).body == "0"
+        async with alfa.channel(await alfa.create_channel("talk")) as channel:
+            for number in range(1, 130):
+                await alfa.send(to, str(number))
+                if number < 30:
+                    await channel.send(str(number))
+        await trio.sleep(30)
+        with trio.fail_after(60):
+            assert [(await anext(inbox)).body for _ in range(129)] == [str(n) for n in range(1, 130)]
+            async with brav.channel("talk", after_seq=0) as channel:
+                assert [(await anext(channel)).seq for _ in range(29)] == list(range(1, 30))
+        with pytest.raises(Missed, match="trimmed"):
+            await anext(alfa.events())
 
 
 @pytest.mark.requirement("client.agent-revoked")

@@ -9,6 +9,7 @@
 Built on the sans-I/O core of the websockets library over a Trio stream (RFC 6455).
 """
 
+import logging
 import os
 import re
 import ssl
@@ -46,6 +47,9 @@ _HINT: Final = re.compile(r"retry_(?:in|after)_ms\D{0,4}(\d{1,7})")
 """The hint in the reason of a close: {"retry_in_ms":…}."""
 
 _COMMON: Final = ("code", "status", "message", "retryable")
+
+codec_log = logging.getLogger(f"{__name__}.codec")
+codec_log.setLevel(logging.WARNING)  # the codec writes frames at DEBUG, and tokens stand in them
 
 Notify = Callable[[str, bytes], None]
 """Called with each notification's method and params (JSON text); what it raises ends the connection."""
@@ -260,7 +264,7 @@ async def open_socket(
 
 def _protocol(url: str) -> ClientProtocol:
     try:
-        return ClientProtocol(parse_uri(url), max_size=MAX_FRAME)
+        return ClientProtocol(parse_uri(url), max_size=MAX_FRAME, logger=codec_log)
     except InvalidURI as fault:
         raise Disconnected(str(fault)) from None
 

@@ -8,6 +8,7 @@ INBOX = "gateways/client/inbox.py"
 ISSUER = "gateways/client/issuer.py"
 LINK = "gateways/client/agent_link.py"
 REGISTRATION = "gateways/client/registration.py"
+SOCKET = "gateways/client/socket.py"
 TOKEN = "gateways/client/token.py"
 
 MUTANTS = (
@@ -21,6 +22,12 @@ MUTANTS = (
     ("client.agent-revoked", TOKEN, "            self._token = None\n", "            pass\n"),
     ("client.agent-revoked", LINK, "if self._ended_early >= ENDED_AT_ONCE:", "if False:"),
     ("client.agent-secrets", TOKEN, "{type(fault).__name__}", "{fault}"),
+    (
+        "client.agent-secrets",
+        SOCKET,
+        "codec_log.setLevel(logging.WARNING)",
+        "codec_log.setLevel(logging.DEBUG)",
+    ),
     ("client.agent-once", AGENT, "if not tool.startswith(READS):", "if False:"),
     (
         "client.agent-inbox",

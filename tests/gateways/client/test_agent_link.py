@@ -1,5 +1,7 @@
 """An agent's connection: its token, renewed in place, never used when it is dead."""
 
+import logging
+
 import msgspec
 import pytest
 import trio
@@ -173,3 +175,23 @@ async def test_what_the_wire_ends_for_now_begins_anew_and_what_is_no_notificatio
 
     with pytest.raises(WireFault, match="can't be read"):
         await stay()
+
+
+@pytest.mark.requirement("client.agent-secrets")
+async def test_no_log_holds_a_token_or_an_assertion(
+    autojump_clock: MockClock,
+    issuer: FakeIssuer,
+    network: FakeNetwork,
+    agent: OpenAgent,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with agent() as me:
+        await me.whoami()
+        await network.end_tokens()
+        await me.whoami()
+    assert network.shown == ["token-1", "token-2"]
+    logged = [each.getMessage() for each in caplog.records if each.name != "websockets.server"]  # the fake's
+    assert logged
+    for secret in ("token-", issuer.forms[0]["client_assertion"][0]):
+        assert all(secret not in each for each in logged)

@@ -11,6 +11,8 @@ import html
 from typing import Any, Final
 from urllib.parse import quote
 
+import msgspec
+
 from broker.app import Caller
 from broker.wire.refusals import Refusal
 from gateways.oauth import forms
@@ -26,16 +28,21 @@ _PAGE: Final = """<!doctype html>
 """
 
 
-class Place(str):
+class Place(msgspec.Struct, frozen=True):
     """Where the user's browser goes now."""
 
-
-class Stop(str):
-    """The page of a request that leads nowhere."""
+    url: str
 
 
-async def authorize(server: AuthorizationServer, caller: Caller, query: str) -> Place | Stop | Refusal:
-    """What becomes of a request. A Refusal is busy: its status says for how long."""
+class Stop(msgspec.Struct, frozen=True):
+    """The page of a request that leads nowhere, or can't be looked at now (429, 503)."""
+
+    page: str
+    status: int = 400
+
+
+async def authorize(server: AuthorizationServer, caller: Caller, query: str) -> Place | Stop:
+    """What becomes of a request."""
     form = forms.read_form(query)
     if isinstance(form, Refusal):
         return _stop(form)
@@ -61,7 +68,7 @@ async def authorize(server: AuthorizationServer, caller: Caller, query: str) -> 
         wrong=wrong,
     )
     if isinstance(begun, Refusal):
-        return begun if begun.code in forms.BUSY else _stop(begun)
+        return _stop(begun)
     return Place(f"{CONSENT}?ask={quote(begun.ask)}" if begun.ask is not None else begun.redirect)
 
 
@@ -94,4 +101,4 @@ async def _document(server: AuthorizationServer, client_id: str) -> dict[str, An
 
 def _stop(refusal: Refusal) -> Stop:
     message = refusal.message[:1].upper() + refusal.message[1:]
-    return Stop(_PAGE % html.escape(message))
+    return Stop(_PAGE % html.escape(message), refusal.status if refusal.code in forms.BUSY else 400)

@@ -46,11 +46,9 @@ def register(app: Quart, server: AuthorizationServer, *, proxies: Sequence[Netwo
     async def ask() -> Response:
         query = request.query_string.decode("latin-1")
         place = await authorize.authorize(server, caller(), query)
-        if isinstance(place, Refusal):
-            return _answer(refused(place))
         if isinstance(place, authorize.Stop):
-            return _response(place.encode(), 400, PAGE_HEADERS)
-        return _response(b"", 303, {"location": str(place)})
+            return _response(place.page.encode(), place.status, PAGE_HEADERS)
+        return _response(b"", 303, {"location": place.url})
 
     for path, endpoint in ((TOKEN, token.token), (REVOKE, token.revoke), (INTROSPECT, token.introspect)):
         app.add_url_rule(path, path, _form(server, caller, endpoint), methods=["POST"])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.store.port import Unavailable
 from gateways.oauth.server import AUTHORIZE
 from gateways.outbound import Outbound
 from tests.support.authserver import SignIns, signing_in
@@ -123,3 +124,17 @@ async def test_a_client_with_a_document_signs_in_without_registering(bench: Benc
         document.update(client_id="https://app.example/other.json")
         answer = await doors.ask("GET", AUTHORIZE, params=doors.query("https://app.example/new.json"))
         assert answer.status_code == 400
+
+
+@pytest.mark.requirement("signin.authorize")
+async def test_a_store_that_gives_nothing_now_is_a_page_that_says_so(
+    doors: SignIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client_id = (await doors.register())["client_id"]
+
+    async def broken(*_: Any) -> Any:
+        raise Unavailable
+
+    monkeypatch.setattr(doors.bench.store, "get", broken)
+    answer = await doors.ask("GET", AUTHORIZE, params=doors.query(client_id))
+    assert (answer.status_code, answer.headers["content-type"]) == (503, "text/html; charset=utf-8")

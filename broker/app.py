@@ -271,7 +271,8 @@ class Broker:
         except BaseException:
             held.close()
             raise
-        held.enter_context(services.standing.hold(caller, reader.end))  # the reader closes what it holds
+        # The reader closes what it holds. Whose right is over gets nothing more, also of what waits for it.
+        held.enter_context(services.standing.hold(caller, partial(reader.end, at_once=True)))
         return reader
 
     @_refusing

@@ -160,8 +160,8 @@ class AgentActor(RecordActor[AgentRow]):
             index.append(("due", row.expires_at))
         return tuple(index)
 
-    def wrote(self, old: AgentRow | None, new: AgentRow | None) -> None:
-        self._told(self.key, facts_of(new) if new is not None else Facts(gone=True))
+    def stands(self, row: AgentRow | None) -> None:
+        self._told(self.key, facts_of(row) if row is not None else Facts(gone=True))
 
     async def do(self, command: Any) -> Any:
         if isinstance(command, Create):

@@ -77,8 +77,8 @@ class GrantActor(RecordActor[GrantRow]):
     def index_of(self, row: GrantRow) -> Index:
         return (("owner", row.owner_id), ("due", row.over_at))
 
-    def wrote(self, old: GrantRow | None, new: GrantRow | None) -> None:
-        self._told(self.key, Facts(gone=new is None))
+    def stands(self, row: GrantRow | None) -> None:
+        self._told(self.key, Facts(gone=row is None))
 
     async def do(self, command: Any) -> Any:
         row, now = self.row, self.clock.now_ms()

@@ -70,14 +70,17 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
     async def do(self, command: Any) -> Any:
         """Decide on one command and `write` what follows; returns its answer (a Refusal is one)."""
 
-    def wrote(self, old: RowT | None, new: RowT | None) -> None:
-        """After each commit that changed the row: for what others must be told of. It neither waits nor raises."""
+    def stands(self, row: RowT | None) -> None:
+        """The row as it is now, for what others must be told of: after each commit that changed it, and after it was
+        read, since a commit in doubt may have landed. It neither waits nor raises."""
 
     async def load(self) -> Record[RowT]:
         document = await self.store.get(self.kind, self.key)
-        if document is None:
-            return Record(None, 0)
-        return Record(self._read(document.doc), document.version)
+        record = Record[RowT](None, 0)
+        if document is not None:
+            record = Record(self._read(document.doc), document.version)
+        self.stands(record.row)
+        return record
 
     async def handle(self, command: Any) -> Any:
         once: Once | None = getattr(command, "once", None)
@@ -123,9 +126,9 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
         if refused is not None:
             return refused
         if changed:
-            old, state.row = state.row, row
+            state.row = row
             state.version = state.version + 1 if row is not None else 0
-            self.wrote(old, row)
+            self.stands(row)
             for name, value in self.index_of(row) if row is not None else ():
                 if name == "due" and isinstance(value, int):
                     self._nudge(value)

@@ -8,6 +8,7 @@ ACCESS = "broker/tools/access.py"
 MUTANTS = (
     ("network.standing", STANDING, "caller.issued < facts.after", "caller.issued <= facts.after"),
     ("network.standing", STANDING, "                held.end(refused)", "                pass"),
+    ("network.standing", RECORD, "        self.stands(record.row)\n", ""),
     ("network.standing", STANDING, "facts = self._facts.get(subject) or read", "facts = read"),
     ("network.one-document", RECORD, "puts=(*changed, *puts),", "puts=changed,"),
     ("network.one-document", RECORD, "deliver=tuple(_deliver(each, at) for each in events),", "deliver=(),"),

@@ -81,7 +81,7 @@ MUTANTS = (
         "    if services.sign_in.find(ask) is None:",
     ),
     ("signin.revoke", VERBS, "End(owner_id=owner_id))\n    return answer if", "End())\n    return answer if"),
-    ("signin.revoke", ACTOR, "self._told(self.key, Facts(gone=new is None))", "pass"),
+    ("signin.revoke", ACTOR, "self._told(self.key, Facts(gone=row is None))", "pass"),
     ("signin.bounds", ACTOR, "now - UNUSED_MS, SWEPT)", "0, SWEPT)"),
     ("signin.bounds", ACTOR, "now - core.ASK_MS, 1)", "now, 1)"),
     ("signin.bounds", MEMORY, "if place is not None and self._waiting.get(place, 0) >= ASKS:", "if False:"),

@@ -3,13 +3,14 @@
 import hashlib
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 
 from broker.app import Caller
 from broker.core.agent import UNCLAIMED_MS
 from broker.store.memory import MemoryStore
-from broker.store.port import Put, Unit
+from broker.store.port import InDoubt, Put, Unit
 from broker.tools.registry import collect
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
@@ -230,6 +231,35 @@ async def test_a_suspended_agent_is_refused_everywhere_at_once_and_restored_by_u
         ]
         assert (await ask(bench, "list_suspended_agents"))["agents"] == []
         assert added["kid"] in (await bench.call("whoami", ann))["kids"]
+
+
+@pytest.mark.requirement("network.standing")
+async def test_a_suspension_that_was_in_doubt_and_landed_ends_what_is_held_when_it_is_repeated(
+    bench: Bench, autojump_clock: object
+) -> None:
+    ann = await make_agent(bench, "Ann")
+    reader = await bench.broker.follow(ann)
+    assert isinstance(bench.store, MemoryStore)
+    bench.store.gate.fail_next(InDoubt(), applied=True)
+    assert code(await ask(bench, "suspend_agent", agent_id=ann.agent, reason="spam")) == "in_doubt"
+    assert code(await ask(bench, "suspend_agent", agent_id=ann.agent, reason="spam")) == "accepted"
+    async with reader:
+        assert await how_it_ends(reader) == "suspended"
+    assert code(await bench.call("whoami", ann)) == "suspended"
+
+
+@pytest.mark.requirement("network.standing")
+async def test_a_key_whose_revocation_was_in_doubt_and_landed_is_none_any_more(bench: Bench) -> None:
+    key = SigningKey.generate()
+    ann = await make_agent(bench, "Ann", key=key)
+    kid = f"kid-{key.pk[:8]}"
+    token = msgspec.structs.replace(ann, kid=kid)
+    assert isinstance(bench.store, MemoryStore)
+    bench.store.gate.fail_next(InDoubt(), applied=True)
+    revoke = {"agent_id": ann.agent, "kid": kid}
+    assert code(await ask(bench, "revoke_agent_public_key", **revoke)) == "in_doubt"
+    assert code(await ask(bench, "revoke_agent_public_key", **revoke)) == "not_found"  # it is done
+    assert code(await bench.call("whoami", token)) == "unauthenticated"
 
 
 @pytest.mark.requirement("identity.suspended-keys")

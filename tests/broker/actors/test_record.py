@@ -39,7 +39,10 @@ class Counter(RecordActor[Row]):
             return await self.write(self.row, {"count": old.count})
         new = None if command.by == 99 else Row(old.count + command.by, command.by)
         said = {"count": new.count if new else 0}
-        return await self.write(new, said, once=command.once, events=[Told("agent:x", "notice", said)])
+        beside = Put("beside", str(said["count"]), 0, b"{}")
+        return await self.write(
+            new, said, once=command.once, puts=[beside], events=[Told("agent:x", "notice", said)]
+        )
 
 
 class World:
@@ -71,6 +74,7 @@ async def test_a_change_is_one_unit_with_index_events_and_the_remembered_answer(
     assert document is not None
     assert msgspec.json.decode(document.doc, type=Row) == Row(3, 3)
     assert [each.id for each in await world.store.find("counter", "parity", "1")] == ["c"]
+    assert await world.store.get("beside", "3") is not None
     assert [each.data for each in await world.store.events("agent:x", 0)] == [b'{"count":3}']
     assert world.nudged == [3]
     assert await world.ask(Add(3, once)) == {"count": 3}  # done before
@@ -87,7 +91,7 @@ async def test_a_deleted_document_begins_anew(world: World) -> None:
     await world.ask(Add(2))
     await world.ask(Add(99))
     assert await world.store.get("counter", "c") is None
-    assert await world.ask(Add(2)) == {"count": 2}
+    assert await world.ask(Add(3)) == {"count": 3}
 
 
 @pytest.mark.requirement("network.one-document")

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,6 +13,7 @@ import trio
 from broker.app import Caller
 from broker.wire.refusals import Refusal
 from gateways.gate import Gate
+from gateways.listen import Network
 from gateways.mcp.endpoint import mcp_app
 from gateways.mcp.protected import Protected
 from gateways.metrics import Metrics
@@ -142,7 +143,9 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def signing_in(bench: Bench, outbound: Outbound | None = None) -> AsyncIterator[SignIns]:
+async def signing_in(
+    bench: Bench, outbound: Outbound | None = None, proxies: Sequence[Network] = ()
+) -> AsyncIterator[SignIns]:
     """The real doors. The port is known only when they stand, so that the application comes a moment later."""
     inner: list[Any] = []
 
@@ -164,6 +167,7 @@ async def signing_in(bench: Bench, outbound: Outbound | None = None) -> AsyncIte
                 mcp_app=mcp,
                 resources=resources,
                 sign_in=server,
+                proxies=proxies,
                 gate=Gate(bench.broker, bearers, resources),
             )
         )

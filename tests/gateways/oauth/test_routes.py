@@ -2,8 +2,11 @@
 
 import pytest
 
+from gateways.caller import read_proxies
+from gateways.oauth.assertion import TYPE
 from gateways.oauth.server import REGISTER, TOKEN
-from tests.support.authserver import SignIns
+from tests.support.authserver import SignIns, signing_in
+from tests.support.broker import Bench
 from tests.support.signin import REDIRECT
 
 
@@ -77,3 +80,42 @@ async def test_a_token_is_asked_for_by_one_form(doors: SignIns) -> None:
         headers={"content-type": "application/x-www-form-urlencoded; charset=UTF-8"},
     )
     assert good.json()["error"] == "unsupported_grant_type"
+
+
+@pytest.mark.requirement("signin.guesses", "signin.refused")
+async def test_an_address_that_guesses_behind_a_proxy_is_told_to_wait_and_others_are_not(
+    bench: Bench,
+) -> None:
+    async with signing_in(bench, proxies=read_proxies(["127.0.0.1"])) as doors:
+        client_id = (await doors.register())["client_id"]
+        form = {"grant_type": "authorization_code", "client_id": client_id, "code": "made up"}
+        agent = {
+            "grant_type": "client_credentials",
+            "client_assertion_type": TYPE,
+            "client_assertion": "e30.e30.AA",
+        }
+        guesser, other = {"x-forwarded-for": "203.0.113.9"}, {"x-forwarded-for": "203.0.113.10"}
+        for n in range(bench.broker.settings.limits.guesses):
+            answer = await doors.token(**(form if n % 2 else agent), headers=guesser)
+            assert answer.status_code == (400 if n % 2 else 401)
+        told = await doors.authorize(client_id)
+        good = doors.redemption(client_id, told["code"])
+        stopped = await doors.token(**good, headers=guesser)
+        assert (stopped.status_code, stopped.json()["error"]) == (429, "temporarily_unavailable")
+        assert 0 < int(stopped.headers["retry-after"]) <= 10
+        assert (await doors.token(**good, headers=other)).status_code == 200
+        bench.clock.step(60_000)
+        counted = bench.broker._services.sign_in.take_refused()
+        assert {(each.place, each.kind, each.count) for each in counted} == {
+            ("203.0.113.9", "invalid_grant", 10),
+            ("203.0.113.9", "invalid_client", 10),
+        }
+
+
+@pytest.mark.requirement("signin.registration")
+async def test_an_address_behind_a_proxy_registers_twenty_clients(bench: Bench) -> None:
+    async with signing_in(bench, proxies=read_proxies(["127.0.0.1"])) as doors:
+        metadata = {"redirect_uris": [REDIRECT]}
+        asked = {"json": metadata, "headers": {"x-forwarded-for": "203.0.113.9"}}
+        statuses = [(await doors.ask("POST", REGISTER, **asked)).status_code for _ in range(21)]
+        assert statuses == [201] * 20 + [429]

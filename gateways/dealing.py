@@ -150,12 +150,13 @@ async def carry(
     clock: Clock,
     gate: Gate | None,
 ) -> None:
-    """Serve one connection that `shake_hands` opened, as this port's own are, until it has ended.
+    """Serve one connection that `shake_hands` opened, as this port's own are, until it has ended; but that who bears a
+    token may send larger frames.
 
     After `shutdown` it ends within DRAIN_S + CLOSE_S. Raises what the stream raises, alone or grouped. Cancelling
     cuts it at once. The caller then closes the stream by force.
     """
-    connection = _Connection(broker, stream, *opened, bounds, clock, gate)
+    connection = _Connection(broker, stream, *opened, bounds, clock, gate, widens=True)
 
     async def leave() -> None:
         await shutdown.wait()
@@ -179,7 +180,11 @@ class _Connection:
         bounds: Bounds,
         clock: Clock,
         gate: Gate | None,
+        *,
+        widens: bool = False,
     ) -> None:
+        self._widens = widens
+        """Whether who bears a token may send more."""
         self._broker = broker
         self._clock = clock
         self._bearing = gate.admit if gate is not None else None
@@ -224,6 +229,7 @@ class _Connection:
                     nursery,
                     clock=self._clock,
                     bearing=self._bearing,
+                    widen=self._widen,
                 )
                 self._flush()  # the handshake's answer
                 self._session.greet()
@@ -239,6 +245,10 @@ class _Connection:
                 self._eof.set()
                 await self._written.wait()
                 nursery.cancel_scope.cancel()
+
+    def _widen(self) -> None:
+        if self._widens:
+            self._messages.widen(self._broker.settings.limits.token_bytes)
 
     async def leave(self) -> None:
         """At shutdown: finish what is under way, then close with 1012; both bounded."""

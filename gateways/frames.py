@@ -41,6 +41,10 @@ class Messages:
         self._fragments = 0
         self._binary = False
 
+    def widen(self, most: int) -> None:
+        """From now on a message may have so many bytes."""
+        self._most = self._protocol.max_message_size = most
+
     def read(self, data: bytes) -> list[Frame]:
         """The messages that are complete with these bytes; None stands for a binary one.
 

@@ -5,7 +5,7 @@
    nothing put: a peer that reads slowly is served slowly, and nobody else waits for it. A stream that falls behind
    meanwhile is closed as slow (4008) and resumed by cursor.
 3. Who the peer is (peer.py) and what it follows (feeds.py) changes in the order of its frames; tools run side by side,
-   but for what is sent in one conversation.
+   but for what is sent in one conversation. A frame that is large is read beside the loop.
 4. With the right to speak the connection ends: 4001, and nothing that waits is handed out any more.
 """
 
@@ -19,6 +19,7 @@ import msgspec
 import trio
 from msgspec import UNSET, Meta, UnsetType
 
+from broker.apart import LARGE, apart
 from broker.app import Again, Broker, Caller
 from broker.clock import Clock, SystemClock
 from broker.store.port import Unavailable
@@ -80,7 +81,8 @@ class Session:
     """The protocol of one connection. The carrier calls `greet` once, then `receive` for what it reads.
 
     `nursery` is the connection's own: it holds requests, streams and the watch, and ends with the connection.
-    `clock` is the broker's. `bearing` judges tokens; without it none are taken. Call `close` at the very end.
+    `clock` is the broker's. `bearing` judges tokens; without it none are taken. `widen` is called once the peer bears
+    one: larger frames may come from then on. Call `close` at the very end.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Session:
         *,
         clock: Clock = SYSTEM,
         bearing: Bearing | None = None,
+        widen: Callable[[], None] = lambda: None,
     ) -> None:
         self._clock = clock
         self._broker = broker
@@ -103,7 +106,10 @@ class Session:
         self._stopped = False
         self._lost = False
         self._feeds = Feeds(outbox, nursery)
+        self._widen = widen
         self._peer = Peer(broker, caller, nursery, clock, self._lose)
+        if caller.principal is not None:
+            widen()
 
     def greet(self) -> None:
         """Put the first frame: hello {challenge, wire, limits, time, version}; time in ms."""
@@ -116,28 +122,35 @@ class Session:
 
         Each is then answered or under way. The rest is for `receive`. After `drain` none is handled.
         """
-        outbox, tools, underway, quick = self._outbox, self._broker.tools, self._underway, self._quick
-        now = self._peer.now
+        outbox, underway, quick, now = self._outbox, self._underway, self._quick, self._peer.now
         for count, data in enumerate(frames):
             if self._stopped or underway.full or outbox.full:
                 return count
-            if data is not None and (started := quick.read(data)) is not None:
+            if data is None:
+                outbox.put(_BINARY.reply())
+            elif len(data) > LARGE:
+                return count
+            elif (started := quick.read(data)) is not None:
                 underway.begin(started, now())
-                continue
-            message = jsonrpc.read(data) if data is not None else _BINARY
-            if isinstance(message, jsonrpc.Request) and message.has_id:
-                if message.method in tools:
-                    underway.begin(message, now())
-                elif message.method in _METHODS:
-                    return count
-                else:
-                    text = f"there is no method {message.method[:64]!r}"
-                    outbox.put(jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, text))
-            elif isinstance(message, jsonrpc.Malformed):
-                outbox.put(message.reply())
-            else:
-                outbox.put(_NO_REQUEST.reply())
+            elif not self._handle(jsonrpc.read(data)):
+                return count
         return len(frames)
+
+    def _handle(self, message: jsonrpc.Request | jsonrpc.Response | jsonrpc.Malformed) -> bool:
+        """Answer a message, or have it under way; False: it is for `_change`."""
+        if isinstance(message, jsonrpc.Request) and message.has_id:
+            if message.method in self._broker.tools:
+                self._underway.begin(message, self._peer.now())
+            elif message.method in _METHODS:
+                return False
+            else:
+                text = f"there is no method {message.method[:64]!r}"
+                self._outbox.put(jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, text))
+        elif isinstance(message, jsonrpc.Malformed):
+            self._outbox.put(message.reply())
+        else:
+            self._outbox.put(_NO_REQUEST.reply())
+        return True
 
     async def receive(self, frames: Sequence[Frame]) -> None:
         """Handle frames as `take` does, and wait where it would: while too much is under way or waits to be sent,
@@ -153,9 +166,14 @@ class Session:
                 return
             await self._underway.wait_room()
             await self._outbox.wait_room()
-            message = jsonrpc.read(frames[done] or b"")
-            if isinstance(message, jsonrpc.Request) and message.method in _METHODS:
+            data = frames[done] or b""
+            large = len(data) > LARGE
+            message = await apart(jsonrpc.read, data) if large else jsonrpc.read(data)
+            if isinstance(message, jsonrpc.Request) and message.has_id and message.method in _METHODS:
                 await self._change(message)
+                done += 1
+            elif large and not self._stopped:
+                self._handle(message)
                 done += 1
             await trio.lowlevel.checkpoint()
 
@@ -222,7 +240,9 @@ class Session:
             return
         kind, run = _METHODS[request.method]
         try:
-            params = _read_params(kind, request.params)
+            large = len(request.params) > LARGE
+            read = partial(_read_params, kind, request.params)
+            params = await apart(read) if large else read()
             outcome = params if isinstance(params, Refusal) else await run(self, request.id, params)
         except Unavailable:
             outcome = render.NO_STORE
@@ -263,6 +283,7 @@ class Session:
         refused = self._peer.bear(found)
         if refused is not None:
             return refused
+        self._widen()
         agent = {"agent_id": found.agent} if found.agent is not None else {}
         return {"principal": found.principal, **agent, "scopes": sorted(found.scopes), "until": found.until}
 

@@ -29,8 +29,16 @@ from tests.support.broker import open_bench
 from tests.support.broker_fake import FakeBroker, proof
 from tests.support.peers import exchange, read_until
 from tests.support.streams import Writer
-from tests.support.tokens import agent_of, gate_of
-from tests.support.ws import SETTINGS, Client, Port, authenticate, capability, clock_of, masked, request
+from tests.support.ws import (
+    SETTINGS,
+    Client,
+    Port,
+    authenticate,
+    capability,
+    clock_of,
+    masked,
+    request,
+)
 
 ECHO = request(1, "echo")
 
@@ -91,23 +99,6 @@ async def test_a_deal_is_made_over_the_public_port() -> None:
             await dealer.send_message(request(3, "send_env", **line.next("PICKUP")).decode())
             kinds = {json.loads(await dealer.get_message()).get("method", "answer") for _ in range(2)}
             assert kinds == {"env", "answer"}
-
-
-@pytest.mark.requirement("doors.ws-token", "doors.ws-close", "doors.challenge")
-async def test_an_upgrade_bears_a_token_as_on_the_dealing_port() -> None:
-    broker = FakeBroker()
-    gate, bearers = gate_of(broker)
-    bearers.give("t", agent_of("ag_1"))
-    async with open_public(broker, gate=gate) as port:
-        client = await port.dial({"Authorization": "Bearer t"}, path="/ws")
-        await client.ask("echo")
-        assert broker.calls[-1][0].agent == "ag_1"
-        bad = head(path="/ws", authorization="Bearer bad")
-        answer = await exchange(port.address, bad)
-        assert status(answer) == 401
-        assert b"www-authenticate: Bearer resource_metadata=" in answer
-        broker.lose("ag_1", refuse("suspended", "no"))
-        assert await client.wait_closed(1) == (4001, "suspended: no")
 
 
 @pytest.mark.requirement("ws.concurrent", "ws.no-silence", "ws.malformed-frame")

@@ -20,7 +20,12 @@ REGISTRY = "broker/tools/registry.py"
 
 LISTING = "gateways/mcp/listing.py"
 
+DEALING = "gateways/dealing.py"
+
 MUTANTS = (
+    ("doors.body-limit", DEALING, "        if self._widens:\n", "        if True:\n"),
+    ("doors.body-limit", SESSION, "        self._widen()\n", ""),
+    ("doors.large", SESSION, "            elif len(data) > LARGE:\n                return count\n", ""),
     ("mcp.untrusted", LISTING, '"agents", "agreements"', '"agreements"'),
     ("doors.large", APART, "trio.CapacityLimiter(1)", "trio.CapacityLimiter(5)"),
     (

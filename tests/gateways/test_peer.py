@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from broker.apart import LARGE
 from broker.app import Caller
 from broker.wire.refusals import refuse
 from gateways.render import CLOSE
@@ -324,3 +325,12 @@ async def test_a_suspended_subject_is_refused_at_authenticate() -> None:
         assert (await peer.refusal("authenticate", token="t"))["code"] == "suspended"
         assert broker.held == []
         assert msgspec.structs.asdict(Caller())["principal"] is None
+
+
+@pytest.mark.requirement("doors.large")
+async def test_a_large_frame_is_never_read_on_the_spot() -> None:
+    async with open_session(FakeBroker()) as peer:
+        frames = [request(0, "echo"), request(1, "echo", text="x" * LARGE), request(2, "echo")]
+        assert peer.session.take(frames) == 1
+        await peer.session.receive(frames[1:])
+        assert {each["id"] for each in await peer.rest()} == {0, 1, 2}

@@ -190,7 +190,14 @@ class Agent:
         """Answer a message. Answering the same one with the same words is done once, also by another process."""
         words = f"{message.message_id} {body}".encode()
         key = f"reply-{hashlib.sha256(words).hexdigest()[:40]}"
-        return await self.send(message.from_agent_id, body, message.message_id, idempotency_key=key)
+        to, answers = message.from_agent_id, message.message_id
+        try:
+            return await self.send(to, body, answers, idempotency_key=key)
+        except Refused as no:
+            if no.code == "quota_exceeded":
+                raise
+        # The broker remembers a refusal under its key for a month: this may be one of another time. It sent nothing.
+        return await self.send(to, body, answers)
 
     async def mark_read(self, *messages: Message | str) -> None:
         """Mark messages of the inbox as read, by themselves or by their ids."""

@@ -74,13 +74,20 @@ async def test_two_strangers_register_agree_and_talk_for_hours_over_one_connecti
             await one.send(other.agent_id, f"question {part}")
             message = await anext(questions)
             assert (message.body, message.from_name) == (f"question {part}", "alfa")
-            await other.reply(message, f"answer {part}")
+            for _ in range(2):  # the second time as after a crash
+                await other.reply(message, f"answer {part}")
             assert (await anext(answers)).in_reply_to == message.message_id
             await other.mark_read(message)
             await trio.sleep(1200)
         await one.revoke(agreement)
-        with pytest.raises(Refused, match="agreement_required"):
-            await one.send(other.agent_id, "and now?")
+        for _ in range(2):
+            with pytest.raises(Refused, match="agreement_required"):
+                await other.reply(message, "and now?")
+        renewed = await other.request_contact(message.from_agent_id, "and now")
+        await one.respond(await anext(one.requests()), True)
+        assert (await other.outcome(renewed)).status == "accepted"
+        await other.reply(message, "and now?")
+        assert (await anext(answers)).body == "and now?"
     assert len(net.connections) == 2
 
 

@@ -161,7 +161,8 @@ class AgentActor(RecordActor[AgentRow]):
         return tuple(index)
 
     def stands(self, row: AgentRow | None) -> None:
-        self._told(self.key, facts_of(row) if row is not None else Facts(gone=True))
+        over = row is None or core.is_over(row, self.clock.now_ms())  # its keys may be another's by now
+        self._told(self.key, Facts(gone=True) if row is None or over else facts_of(row))
 
     async def do(self, command: Any) -> Any:
         if isinstance(command, Create):

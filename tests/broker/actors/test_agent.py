@@ -10,6 +10,7 @@ from broker.actors.agent import Claim, Create, SetPolicy, Spend
 from broker.actors.agentdocs import find_claim, read_keys
 from broker.core.agent import DAY_MS, AgentRow, Key
 from broker.core.claim import ENTROPY, new_code, read_code
+from broker.core.conversation import DUE
 from broker.store.memory import MemoryStore
 from broker.store.port import InDoubt, Unavailable
 from broker.wire.keys import SigningKey
@@ -75,6 +76,20 @@ async def test_of_many_at_once_one_gets_the_name_and_one_the_key(bench: Bench, w
             for n in range(8):
                 nursery.start_soon(create, n)
     assert sorted(answers) == ["accepted"] + ["already_exists"] * 7
+
+
+@pytest.mark.requirement("identity.gone")
+async def test_an_agent_that_is_over_takes_no_key_back_when_it_is_read_again(bench: Bench) -> None:
+    key = SigningKey.generate()
+    ends = bench.clock.now_ms() + 7 * DAY_MS
+    old = await make_agent(bench, "Ann", key=key, tier="unclaimed", expires_at=ends)
+    bench.clock.step(7 * DAY_MS)
+    new = await make_agent(bench, "Ann", key=key)
+    services = bench.broker._services
+    services.house.alive("agent", str(old.agent)).leave()  # type: ignore[union-attr]  # it is alive
+    await trio.testing.wait_all_tasks_blocked()
+    await ask(bench, old.agent, DUE)
+    assert services.standing.holder(key.pk) == new.agent
 
 
 @pytest.mark.requirement("identity.tiers")

@@ -51,7 +51,7 @@ async def another_key(net: RealNetwork, me: Agent) -> str:
     return str(first["kid"])
 
 
-@pytest.mark.requirement("client.agent-register", "client.agent-token")
+@pytest.mark.requirement("client.agent-register", "client.agent-token", "client.agent-once")
 async def test_two_strangers_register_agree_and_talk_for_hours_over_one_connection_each(
     autojump_clock: MockClock, net: RealNetwork, alfa: SigningKey, brav: SigningKey
 ) -> None:

@@ -40,10 +40,12 @@ class Registered(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Begun(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where the user goes from here: to the consent page for `ask`, or back to the client at once."""
+    """Where the user goes from here: to the consent page for `ask`, or back to the client (`redirect`)."""
 
     ask: str | None = None
     redirect: str | None = None
+    host: str | None = None
+    """Of a redirect that leads off the user's own machine: nobody is sent there unasked."""
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -155,7 +157,8 @@ async def begin_authorization(
         if refused is None:
             return Begun(ask=ask.ask)
         wrong = {"error": "temporarily_unavailable", "error_description": refused.message}
-    return Begun(redirect=_back(target, issuer, state, **wrong))
+    host = None if is_loopback(target) else host_of(target)
+    return Begun(redirect=_back(target, issuer, state, **wrong), host=host)
 
 
 @tool(face="signin", title="What is asked of an owner", read_only=True)

@@ -2,9 +2,11 @@
 
 1. Client and redirect first: what is wrong with these is a page of its own and leads nowhere. Everything else that is
    wrong goes back to the client, with its state and our issuer.
-2. PKCE by S256 and one resource of ours are asked of everybody.
+2. Anybody may register a client, so that our address must send nobody to another site who has not been asked: such an
+   answer goes by a page that names the site, with a link. On the user's own machine alone it goes by itself.
+3. PKCE by S256 and one resource of ours are asked of everybody.
 
-Source: RFC 6749 4.1.1 and 4.1.2.1; RFC 7636 4.3; RFC 8707 2.1; RFC 9207 2; RFC 9700 2.1 and 4.
+Source: RFC 6749 4.1.1 and 4.1.2.1; RFC 7636 4.3; RFC 8707 2.1; RFC 9207 2; RFC 9700 2.1, 4 and 4.11.2.
 """
 
 import html
@@ -24,6 +26,14 @@ _PAGE: Final = """<!doctype html>
 <title>This sign-in can’t go on</title></head>
 <body><main><h1>This sign-in can’t go on</h1><p>%s.</p>
 <p>Nothing was allowed and nothing was sent anywhere. Go back to the application and start again there.</p>
+</main></body></html>
+"""
+_ASIDE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>This sign-in can’t go on</title></head>
+<body><main><h1>This sign-in can’t go on</h1><p>The application asked for it in a way that is not taken here. Nothing
+was allowed.</p>
+<p>It says that it is at <strong><bdi>%s</bdi></strong>. If you know that site, <a href="%s">go back to it</a>.</p>
 </main></body></html>
 """
 
@@ -69,7 +79,11 @@ async def authorize(server: AuthorizationServer, caller: Caller, query: str) -> 
     )
     if isinstance(begun, Refusal):
         return _stop(begun)
-    return Place(f"{CONSENT}?ask={quote(begun.ask)}" if begun.ask is not None else begun.redirect)
+    if begun.ask is not None:
+        return Place(f"{CONSENT}?ask={quote(begun.ask)}")
+    if begun.host is None:
+        return Place(begun.redirect)
+    return Stop(_ASIDE % (html.escape(begun.host), html.escape(begun.redirect)))
 
 
 def _wrong(form: dict[str, str], target: Target | None) -> dict[str, str] | None:

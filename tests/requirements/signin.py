@@ -39,6 +39,7 @@ REQUIREMENTS: dict[str, str] = {
     "scopes of its face",
     "signin.authorize": "a good authorization request leads to the consent page; PKCE by S256 is asked of "
     "everybody; what is wrong goes back to the client with its state and our issuer",
+    "signin.unasked": "nobody is sent to another site by a client's wrong request: a page names it, with a link",
     "signin.flow": "a client with nothing but the URL gets in: 401, metadata, registration or document, code, "
     "token, call",
     "signin.introspection": "who has proved itself is told what a token says while it is good, and inactive else",

@@ -1,7 +1,10 @@
 """GET /oauth/authorize: who is led to the consent page, who is sent back, and who stays where it is."""
 
+import html
 import json
+import re
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -64,6 +67,22 @@ async def test_what_is_wrong_is_told_to_the_client_with_its_state_and_our_issuer
         said = answer_in(answer.headers["location"])
         assert (said["error"], said["state"], said["iss"]) == (told, STATE, doors.url)
         assert "code" not in said
+
+
+@pytest.mark.requirement("signin.authorize", "signin.unasked")
+async def test_nobody_is_sent_to_another_site_unasked(doors: SignIns) -> None:
+    """Anybody may register a client: our address would lead anywhere."""
+    back = "https://app.example/back?a='b'&c=d"
+    client_id = (await doors.register(redirect_uris=[back]))["client_id"]
+    for changes, told in WRONG:
+        params = doors.query(client_id, redirect_uri=back, **changes)
+        answer = await doors.ask("GET", AUTHORIZE, params=params)
+        assert (answer.status_code, "location" in answer.headers) == (400, False), changes
+        assert "<bdi>app.example</bdi>" in answer.text
+        (link,) = re.findall(r'<a href="([^"]*)">', answer.text)
+        said = parse_qs(urlsplit(html.unescape(link)).query)
+        assert (said["error"], said["state"], said["iss"]) == ([told], [STATE], [doors.url])
+        assert html.unescape(link).startswith(back)
 
 
 @pytest.mark.requirement("signin.redirect", "signin.authorize")

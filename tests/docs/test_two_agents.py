@@ -8,14 +8,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 
 from gateways import cli
+from gateways.client.mcp_link import http_client
 from tests.docs.pages import blocks
 from tests.gateways.client.live import Live, live_broker
-from tests.support.broker import Bench, tuned
-from tests.support.owners import PASSWORD, signin
+from tests.support.broker import tuned
+from tests.support.owners import PASSWORD
 
 ROOT = Path(__file__).parents[2]
 PAGE = "../tutorial/two-agents.md"
@@ -97,11 +99,21 @@ async def register(agents: Agents) -> dict[str, tuple[str, str]]:
 
 
 async def claim(live: Live, code: str) -> None:
-    """Step 5, as the pages do it."""
-    bench = Bench(live.broker, None, None)  # type: ignore[arg-type]  # neither is asked
-    signed_up = await signin(bench, "sign_up", email="ann@example.org", password=PASSWORD)
-    claimed = await signin(bench, "claim_agent", owner_id=signed_up["owner_id"], code=code)
-    assert claimed["name"] == "alfa"
+    """Step 5, in a browser that keeps cookies and sends forms."""
+    async with http_client(live.http) as browser:
+        person = {"email": "ann@example.org", "password": PASSWORD}
+        assert await submit(browser, f"{live.http}/sign-up", **person) == "/owner"
+        assert await submit(browser, f"{live.http}/owner/claim", code=code) == "/owner?done=claimed"
+
+
+async def submit(browser: httpx.AsyncClient, url: str, **fields: str) -> str:
+    """Fill in the form of a page and send it; where it leads."""
+    hidden = re.search(r'name="token" value="([^"]+)"', (await browser.get(url)).text)
+    assert hidden
+    origin = url.partition("/sign")[0].partition("/owner")[0]
+    answer = await browser.post(url, data={"token": hidden[1], **fields}, headers={"Origin": origin})
+    assert answer.status_code == 303
+    return answer.headers["location"]
 
 
 @pytest.mark.requirement("client.agent-tutorial")

@@ -29,6 +29,7 @@ MUTANTS = (
         "codec_log.setLevel(logging.DEBUG)",
     ),
     ("client.agent-once", AGENT, "if not tool.startswith(READS):", "if False:"),
+    ("client.agent-once", AGENT, 'if no.code == "quota_exceeded":', "if True:"),
     (
         "client.agent-inbox",
         INBOX,

@@ -9,6 +9,7 @@ Source: wire.md, WebSocket; network.md, Sign-in and Channels.
 """
 
 import ssl
+from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -118,7 +119,8 @@ class AgentLink(WebSocketLink):
             except (Refused, Disconnected):
                 return
 
-    async def _connection(self, up: Any) -> None:
+    async def _connection(self, up: Callable[[], None]) -> None:
+        await self.tokens.get()  # without one there is nothing to connect for
         try:
             await super()._connection(up)
         except Disconnected as lost:

@@ -118,8 +118,10 @@ class Tokens:
         if answer.status_code in (400, 401) and self._correct(answer):
             asked_at, answer = await self._ask(self._issuer)
         if answer.status_code != 200:
-            self._issuer = None  # it may have moved
-            raise _refused(answer)
+            refused = _refused(answer)
+            if isinstance(refused, Refused):
+                self._issuer = None  # it may have moved
+            raise refused
         return _read_token(answer, asked_at)
 
     async def _ask(self, issuer: Issuer) -> tuple[float, httpx.Response]:

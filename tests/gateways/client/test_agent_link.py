@@ -159,6 +159,24 @@ async def test_while_nobody_gives_tokens_the_present_one_serves_until_its_end(
     assert network.connections == 1
 
 
+@pytest.mark.requirement("client.agent-revoked")
+async def test_without_a_token_no_connection_is_opened(
+    autojump_clock: MockClock, issuer: FakeIssuer, network: FakeNetwork, agent: OpenAgent
+) -> None:
+    async with agent() as me:
+        issuer.scripts.extend([error(503, "x")] * 1000)
+        await trio.sleep(890)
+        await network.end_tokens()
+        await trio.sleep(600)
+        assert network.connections == 1
+        assert 20 < len(issuer.requests) < 120
+        issuer.scripts.clear()
+        with trio.fail_after(60):
+            await me.whoami()
+    assert network.shown == ["token-1", "token-2"]
+    assert network.connections == 2
+
+
 async def test_what_the_wire_ends_for_now_begins_anew_and_what_is_no_notification_is_a_fault(
     autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent
 ) -> None:

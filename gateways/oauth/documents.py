@@ -2,7 +2,8 @@
 
 1. Only public addresses are asked, once, without redirects (gateways.outbound); whoever names a URL learns nothing of
    why it could not be had but that it could not.
-2. A document is kept as long as its headers say, a day at most. A failure is kept for a moment, and one host is asked
+2. A document is kept as its text, which is small, as long as its headers say, a day at most: read, JSON that somebody
+   has made for it takes twenty times the room. A failure is kept for a moment, and one host is asked
    thirty times a minute at most: nobody is flooded through us.
 
 Source: OAuth client ID metadata documents (MCP 2025-11-25, Authorization), 3 to 6; RFC 9111 4.2.
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 KEPT: Final = 512
 """Documents in memory."""
+MOST: Final = 16_384
+"""Bytes of one; ours to read are a name and some URLs."""
 LONGEST_S: Final = 86_400.0
 UNSAID_S: Final = 300.0
 """How long a document is kept that says nothing of it."""
@@ -42,7 +45,7 @@ class Documents:
     def __init__(self, outbound: Outbound, clock: Clock) -> None:
         self._outbound = outbound
         self._clock = clock
-        self._kept: OrderedDict[str, tuple[float, dict[str, Any] | None]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[float, bytes | None]] = OrderedDict()
         self._asking: dict[str, trio.Event] = {}
         self._hosts: OrderedDict[str, deque[float]] = OrderedDict()
 
@@ -56,30 +59,33 @@ class Documents:
         kept = self._kept.get(url)
         if kept is not None and kept[0] > self._clock.monotonic():
             await trio.lowlevel.checkpoint()
-            return kept[1]
+            return _read(kept[1])
         if not self._may_ask(urlsplit(url).netloc.lower()):
             await trio.lowlevel.checkpoint()
             return None
         done = self._asking[url] = trio.Event()
         try:
-            document, lives_s = await self._fetch(url)
+            text, lives_s = await self._fetch(url)
         finally:
             del self._asking[url]
             done.set()
-        self._kept[url] = (self._clock.monotonic() + lives_s, document)
+        self._kept[url] = (self._clock.monotonic() + lives_s, text)
         self._kept.move_to_end(url)
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return document
+        return _read(text)
 
-    async def _fetch(self, url: str) -> tuple[dict[str, Any] | None, float]:
+    async def _fetch(self, url: str) -> tuple[bytes | None, float]:
+        """The text of a good document, None where there is none; and for how many seconds that is kept."""
         try:
-            answer = await self._outbound.request("GET", url, headers=[("accept", "application/json")])
+            asked = [("accept", "application/json")]
+            answer = await self._outbound.request("GET", url, headers=asked, most=MOST)
         except (NotPublic, NoAnswer) as fault:
             log.info("a client's document can't be had: %s", fault)
             return None, FAILED_S
-        document = _read(answer)
-        return document, FAILED_S if document is None else lives_for(answer.headers)
+        if not _is_json(answer) or _read(answer.body) is None:
+            return None, FAILED_S
+        return answer.body, lives_for(answer.headers)
 
     def _may_ask(self, host: str) -> bool:
         now = self._clock.monotonic()
@@ -107,11 +113,14 @@ def lives_for(headers: Mapping[str, str]) -> float:
     )
 
 
-def _read(answer: Answer) -> dict[str, Any] | None:
-    """The object in a good answer."""
+def _is_json(answer: Answer) -> bool:
+    """Whether an answer is a good one, of JSON as it stands there."""
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
-    if answer.status != 200 or not json or answer.headers.get("content-encoding", "identity") != "identity":
-        return None
-    document = canonical.read(answer.body)
+    return answer.status == 200 and json and answer.headers.get("content-encoding", "identity") == "identity"
+
+
+def _read(text: bytes | None) -> dict[str, Any] | None:
+    """The object in a text."""
+    document = canonical.read(text) if text is not None else None
     return document if isinstance(document, dict) else None

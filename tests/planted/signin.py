@@ -173,6 +173,7 @@ MUTANTS = (
         "return BAD if read is None",
     ),
     ("signin.bearer", BEARER, "refused = await self._broker.judge(found)", "refused = None"),
+    ("signin.documents", DOCUMENTS, "headers=asked, most=MOST)", "headers=asked)"),
     ("signin.documents", DOCUMENTS, "if len(times) == A_MINUTE and now - times[0] < 60:", "if False:"),
     (
         "signin.outbound",

@@ -1,13 +1,14 @@
 """Documents of clients: fetched once, kept as they say, and nobody flooded."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 import trio
 
 from broker.clock import VirtualClock
-from gateways.oauth.documents import A_MINUTE, FAILED_S, KEPT, LONGEST_S, UNSAID_S, Documents, lives_for
+from gateways.oauth.documents import A_MINUTE, FAILED_S, KEPT, LONGEST_S, MOST, UNSAID_S, Documents, lives_for
 from gateways.outbound import Answer, NoAnswer, NotPublic
 from tests.support.broker import START_MS
 
@@ -25,7 +26,8 @@ class Way:
         self.body = json.dumps(GOOD).encode()
         self.fault: Exception | None = None
 
-    async def request(self, method: str, url: str, **_: Any) -> Answer:
+    async def request(self, method: str, url: str, **options: Any) -> Answer:
+        assert options["most"] == MOST
         self.asked.append(url)
         await trio.sleep(1)
         if self.fault is not None:
@@ -140,3 +142,22 @@ async def test_a_host_is_asked_thirty_times_a_minute_and_memory_is_bounded(
         for n in range(KEPT + 10):
             nursery.start_soon(documents.find, f"https://{n}.example/client")
     assert len(documents._kept) == KEPT
+
+
+@pytest.mark.requirement("signin.documents")
+async def test_what_others_have_put_into_a_document_takes_no_more_room_than_its_text(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Anybody may have 512 documents kept; of the smallest lists each byte is twenty once it is read."""
+    way, documents = made()
+    empty = json.dumps({**GOOD, "x": [[]] * (MOST // 4 - 100)}).encode()
+    many = 30
+    tracemalloc.start()
+    try:
+        for n in range(many):
+            way.body = empty + b" " * n
+            assert await documents.find(f"https://{n}.example/client") is not None
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * many * MOST

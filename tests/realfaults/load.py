@@ -1,6 +1,6 @@
 """What the fault tests do with a broker: deal on it, and ask how it is."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import httpx
@@ -42,3 +42,10 @@ async def wait_acknowledged(history: History, count: int) -> None:
     with trio.fail_after(10):
         while acknowledged(history) < count:  # noqa: ASYNC110  # sockets of another library
             await trio.sleep(0.01)
+
+
+async def wait_until(true: Callable[[], bool]) -> None:
+    """Wait until something is so, however slow the machine; 20 s at most."""
+    with trio.fail_after(20):
+        while not true():  # noqa: ASYNC110  # sockets of another library
+            await trio.sleep(0.02)

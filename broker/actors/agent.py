@@ -127,12 +127,6 @@ class Delete(msgspec.Struct, frozen=True):
     once: Once | None = None
 
 
-class Spend(msgspec.Struct, frozen=True):
-    """So many direct messages of the day's; below 0: given back. Answer: None, or quota_exceeded."""
-
-    n: int = 1
-
-
 class AgentActor(RecordActor[AgentRow]):
     """One agent."""
 
@@ -181,9 +175,6 @@ class AgentActor(RecordActor[AgentRow]):
                 return await self._revoke_key(row, command)
             case Delete():
                 return await self._delete(row, command)
-            case Spend(n):
-                spent = core.spend(row, n, self.clock.now_ms())
-                return spent if isinstance(spent, Refusal) else await self.write(spent, None)
         return await self._change(row, command)
 
     async def _change(self, row: AgentRow, command: Any) -> Any:
@@ -332,8 +323,11 @@ class AgentActor(RecordActor[AgentRow]):
         return put_key(KeyRow(key.pk, key.kid, self.key, key.added_at), version_of(document))
 
     async def _leave(self, row: AgentRow) -> list[Put]:
-        """What lets go of the name and of the live keys. Revoked ones stay revoked."""
+        """What lets go of the name, of the live keys and of what was counted. Revoked keys stay revoked."""
         puts = await self._free_name(row.name)
+        sending = await self.store.get("sending", self.key)
+        if sending is not None:
+            puts.append(Put("sending", self.key, sending.version, None))
         for key in row.keys:
             document = await self.store.get("key", key.pk)
             if document and stored(KeyRow, document.doc, "key", key.pk).agent_id == self.key:

@@ -2,12 +2,14 @@
 
 1. What an agreement allows is looked at when the letter is taken, in the actor that revokes it too.
 2. An inbox keeps so many of each sender: who writes much pushes out its own.
+3. What a message counts for, where its sender's day is limited, is in the message's own commit.
 """
 
 from typing import Any, Final
 
 import msgspec
 
+from broker.actors.agentdocs import version_of
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
 from broker.actors.pairdocs import FRESH, lane_name, present, put_message
@@ -15,7 +17,7 @@ from broker.actors.receipts import Receipts, Stopped
 from broker.actors.record import RecordActor, Told
 from broker.config import Network
 from broker.core import agreement as core
-from broker.core.agent import AgentRow
+from broker.core.agent import AgentRow, Sending, allowance, count_message
 from broker.core.agreement import PairRow, pair_key
 from broker.core.loops import Receipt, Trace
 from broker.core.machine import Now
@@ -46,10 +48,24 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class MarkRead(msgspec.Struct, frozen=True):
-    """Messages to `by`, as who asks has looked, are read. Answer: those that are still there."""
+    """Messages to `by`, as who asks has looked, are read. Answer: Marked, of all that was `asked` for.
+
+    `done`: those that are read already, in other pairs. With `once` this is the last of the request's commits: what is
+    remembered has happened.
+    """
 
     by: str
     message_ids: tuple[str, ...]
+    asked: tuple[str, ...]
+    done: frozenset[str] = frozenset()
+    once: Once | None = None
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """Which of the messages are read now, and which ids are none of yours."""
+
+    marked: list[str]
+    missing: list[str]
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -87,6 +103,9 @@ class MailActor(RecordActor[PairRow]):
                 return NO_MESSAGE
             if original.sender == recipient:
                 replied = Receipt(original.sender, now.mono, original.trace)
+        counted = await self._count(author, now.wall_ms)
+        if isinstance(counted, Refusal):
+            return counted
         trace = self._receipts.judge(
             command.message_id,
             sender=sender,
@@ -98,13 +117,24 @@ class MailActor(RecordActor[PairRow]):
         )
         if isinstance(trace, Stopped):
             return await self._stopped(command, trace)
-        answer = await self._deliver(command, author.name, trace, now.wall_ms)
+        answer = await self._deliver(command, author.name, trace, now.wall_ms, counted)
         if not isinstance(answer, Refusal):
             both = (sender, recipient)
             self._receipts.heard(recipient, sender, trace, now, place=self.key, agents=both)
         return answer
 
-    async def _deliver(self, command: Send, name: str, trace: Trace, now: int) -> Any:
+    async def _count(self, author: AgentRow, now: int) -> list[Put] | Refusal:
+        """What counts a message in its sender's day."""
+        if allowance(author).messages_a_day is None:
+            return []
+        document = await self.store.get("sending", author.agent_id)
+        old = Sending() if document is None else stored(Sending, document.doc, "sending", author.agent_id)
+        sending = count_message(author, old, now)
+        if isinstance(sending, Refusal):
+            return sending
+        return [Put("sending", author.agent_id, version_of(document), msgspec.json.encode(sending))]
+
+    async def _deliver(self, command: Send, name: str, trace: Trace, now: int, counted: list[Put]) -> Any:
         message = MessageRow(
             command.message_id,
             command.sender,
@@ -124,6 +154,7 @@ class MailActor(RecordActor[PairRow]):
             once=command.once,
             puts=[
                 put_message(message, FRESH),
+                *counted,
                 *(Put("dm", each.message_id, version, None) for each, version in dropped),
             ],
             events=[Told(agent_stream(command.recipient), "message", shown(message))],
@@ -171,7 +202,12 @@ class MailActor(RecordActor[PairRow]):
                 read = msgspec.structs.replace(message, read_at=now)
                 puts.append(put_message(read, document.version))
         row = core.read(self.pair(), command.by, len(puts)) if puts else self.row
-        return await self.write(row, found, puts=puts)
+        done = command.done.union(found)
+        marked = Marked(
+            [each for each in command.asked if each in done],
+            [each for each in command.asked if each not in done],
+        )
+        return await self.write(row, marked, once=command.once if done else None, puts=puts)
 
     async def _shared(self, message_id: str) -> MessageRow | None:
         """A message between the two."""

@@ -66,8 +66,13 @@ class AgentRow(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_at: int | None = None
     claim: ClaimCode | None = None
     test: bool = False
-    spent: tuple[int, ...] = ()
-    """When it sent the direct messages of the last day; kept where its tier limits them."""
+
+
+class Sending(msgspec.Struct, frozen=True):
+    """When an agent whose tier limits them sent the direct messages of the last day (kind "sending", id = agent_id),
+    wall milliseconds. Written in each message's own commit: what was not sent is not counted."""
+
+    at: tuple[int, ...] = ()
 
 
 class Allowance(msgspec.Struct, frozen=True):
@@ -125,7 +130,6 @@ def owned(row: AgentRow, owner_id: str, now_s: int) -> AgentRow:
         tier="claimed",
         claim=None,
         expires_at=None,
-        spent=(),
         tokens_after=max(row.tokens_after, now_s + 1) if moved else row.tokens_after,
     )
 
@@ -153,16 +157,12 @@ def without_key(row: AgentRow, kid: str, by_itself: bool) -> AgentRow | Refusal:
     return replace(row, keys=left)
 
 
-def spend(row: AgentRow, n: int, now_ms: int) -> AgentRow | Refusal:
-    """With `n` direct messages more in its day, a window of 24 hours; below 0: so many given back."""
+def count_message(row: AgentRow, sending: Sending, now_ms: int) -> Sending | Refusal:
+    """With a direct message more in its day, a window of 24 hours."""
     most = allowance(row).messages_a_day
-    if most is None:
-        return row
-    recent = tuple(at for at in row.spent if now_ms - at < DAY_MS)
-    if n < 0:
-        return replace(row, spent=recent[:n])
-    if len(recent) + n <= most:
-        return replace(row, spent=(*recent, *[now_ms] * n))
+    recent = tuple(at for at in sending.at if now_ms - at < DAY_MS)
+    if most is None or len(recent) < most:
+        return Sending((*recent, now_ms))
     return refuse(
         "quota_exceeded",
         f"an unclaimed agent sends {most} direct messages a day; an owner's claim lifts this",

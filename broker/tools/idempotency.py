@@ -82,6 +82,9 @@ async def run_once(context: Context, once: Once, run: Run) -> Any:
         answer = await run(msgspec.structs.replace(context, once=once))
         if isinstance(answer, Refusal) and not answer.retryable and answer.code not in PASSING:
             return await _keep(context, once, answer)
+        if isinstance(answer, Refusal) and answer.code in PASSING:
+            # An earlier try whose caller left may have been done just before: then this is what it did.
+            return await _stored(context, once) or answer
         return answer
 
 

@@ -3,18 +3,14 @@
 An inbox is the truth; the same message comes as an event too, at least once, with its id to drop repeats by.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
-from broker.actors.agent import Spend
-from broker.actors.agentdocs import NO_AGENT, read_agent
-from broker.actors.pairmail import NOT_AGREED, MarkRead, Send, Sent
-from broker.core.agent import allowance
+from broker.actors.pairmail import NOT_AGREED, Marked, MarkRead, Send, Sent
 from broker.core.agreement import PairRow, pair_key
 from broker.core.message import MAX_BODY, Message, MessageRow, judge_body, shown
-from broker.store.port import Conflict, InDoubt, Unavailable, Unit
 from broker.store.stored import stored
 from broker.tools.access import me
 from broker.tools.context import Context, Services
@@ -51,13 +47,6 @@ class Inbox(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the next, older page begins; none: that was all."""
 
 
-class Marked(msgspec.Struct, frozen=True):
-    """Which of the messages are read now, and which ids are none of yours."""
-
-    marked: list[str]
-    missing: list[str]
-
-
 @tool(face="network", scope="message", keyed=True, title="Send a direct message", idempotent=False)
 async def send_direct_message(
     context: Context, recipient_agent_id: RecipientParam, body: BodyParam, in_reply_to: ReplyParam = None
@@ -74,18 +63,8 @@ async def send_direct_message(
     key = pair_key(sender, recipient_agent_id)
     if await services.store.get("pair", key) is None:
         return NOT_AGREED
-    row = await read_agent(services.store, sender, services.clock.now_ms())
-    if row is None:
-        return NO_AGENT
-    counted = allowance(row).messages_a_day is not None
-    if counted:
-        spent: Refusal | None = await services.house.ask("agent", sender, Spend())
-        if spent is not None:
-            return spent
     command = Send(services.new_id("msg_"), sender, recipient_agent_id, body, in_reply_to, context.once)
     answer: Sent | Refusal = await services.house.ask("pair", key, command)
-    if counted and isinstance(answer, Refusal) and answer.code != "in_doubt":
-        await services.house.ask("agent", sender, Spend(-1))
     return answer
 
 
@@ -126,25 +105,16 @@ async def mark_messages_read(context: Context, message_ids: IdsParam) -> Marked 
         row = stored(MessageRow, document.doc, "dm", message_id) if document is not None else None
         if row is not None and row.recipient == agent_id:
             pairs.setdefault(pair_key(row.sender, agent_id), []).append(message_id)
-    done: set[str] = set()
-    for key, own in pairs.items():
-        answer = await services.house.ask("pair", key, MarkRead(agent_id, tuple(own)))
+    answer: Any = Marked([], list(ids))
+    for place, (key, own) in enumerate(pairs.items(), 1):
+        once = context.once if place == len(pairs) else None
+        command = MarkRead(agent_id, tuple(own), ids, frozenset(answer.marked), once)
+        answer = await services.house.ask("pair", key, command)
         if isinstance(answer, Refusal):
             return answer
-        done.update(answer)
-    if not done:
+    if isinstance(answer, Marked) and not answer.marked:
         return refuse("not_found", "none of these is a message in your inbox", path="message_ids")
-    marked = Marked([each for each in ids if each in done], [each for each in ids if each not in done])
-    return await _remember(context, marked)
-
-
-async def _remember(context: Context, marked: Marked) -> Marked | Refusal:
-    """Keep the answer under the request's key. The effect repeats safely, so it needs no commit in common with it."""
-    if context.once is not None:
-        try:
-            await context.services.store.commit(Unit(remember=context.once.remember(marked)))
-        except (Conflict, Unavailable, InDoubt):
-            return refuse("unavailable", "the answer could not be kept; send it again later")
+    marked: Marked = answer
     return marked
 
 

@@ -30,6 +30,12 @@ MUTANTS = (
     ("idempotency.scope", KEYS, 'Once(f"key:{subject}:{tool}"', 'Once(f"key:{subject}"'),
     ("idempotency.scope", KEYS, 'Once(f"key:{subject}:{tool}"', 'Once(f"key:{tool}"'),
     ("idempotency.kept", KEYS, "answer.code not in PASSING", "True"),
+    (
+        "idempotency.at-once",
+        KEYS,
+        "return await _stored(context, once) or answer\n        return",
+        "return answer\n        return",
+    ),
     ("idempotency.kept", KEYS, "KEPT_MS: Final = 30 * 86_400_000", "KEPT_MS: Final = 29 * 86_400_000"),
     ("network.access", ACCESS, "if scope not in caller.scopes:", "if False:"),
     ("network.access", ACCESS, "if agent and caller.agent is None:", "if False:"),

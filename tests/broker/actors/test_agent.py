@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from broker.actors.agent import Claim, Create, SetPolicy, Spend
+from broker.actors.agent import Claim, Create, SetPolicy
 from broker.actors.agentdocs import find_claim, read_keys
 from broker.core.agent import DAY_MS, AgentRow, Key
 from broker.core.claim import ENTROPY, new_code, read_code
@@ -90,26 +90,6 @@ async def test_an_agent_that_is_over_takes_no_key_back_when_it_is_read_again(ben
     await trio.testing.wait_all_tasks_blocked()
     await ask(bench, old.agent, DUE)
     assert services.standing.holder(key.pk) == new.agent
-
-
-@pytest.mark.requirement("identity.tiers")
-async def test_the_days_messages_are_counted_across_a_restart() -> None:
-    store = MemoryStore()
-    async with open_bench(store=store) as bench:
-        brief = await make_agent(bench, "Ann", tier="unclaimed", expires_at=bench.clock.now_ms() + 7 * DAY_MS)
-        free = await make_agent(bench, "Bob")
-        for _ in range(19):
-            assert await ask(bench, brief.agent, Spend()) is None
-            assert await ask(bench, free.agent, Spend()) is None
-    async with open_bench(store=store, clock=bench.clock) as bench:
-        assert code(await ask(bench, brief.agent, Spend(2))) == "quota_exceeded"
-        assert await ask(bench, brief.agent, Spend()) is None
-        assert code(await ask(bench, brief.agent, Spend())) == "quota_exceeded"
-        assert await ask(bench, brief.agent, Spend(-1)) is None
-        assert await ask(bench, brief.agent, Spend()) is None
-        assert await ask(bench, free.agent, Spend(100)) is None
-        bench.clock.step(DAY_MS)
-        assert await ask(bench, brief.agent, Spend(20)) is None
 
 
 @pytest.mark.requirement("identity.claim")

@@ -8,12 +8,13 @@ from broker.core.agent import (
     MAX_KEYS,
     AgentRow,
     Key,
+    Sending,
     allowance,
     capabilities_of,
+    count_message,
     is_over,
     judge_description,
     owned,
-    spend,
     with_key,
     without_key,
 )
@@ -42,28 +43,19 @@ def test_the_others_have_no_limits_of_their_tier_and_no_end() -> None:
         row = AgentRow("ag_1", "a", tier, 0)  # type: ignore[arg-type]  # each is a Tier
         assert allowance(row).agreements is None
         assert not is_over(row, 2**50)
-        assert spend(row, 1000, 0) is row
+        assert count_message(row, Sending(tuple(range(1000))), 1000) == Sending(tuple(range(1001)))
 
 
 @pytest.mark.requirement("identity.tiers")
 def test_the_21st_message_of_24_hours_is_refused_and_each_comes_back_after_a_day() -> None:
-    row = UNCLAIMED
+    sending = Sending()
     for at in range(20):
-        row = spend(row, 1, at)  # type: ignore[assignment]  # none is refused
-        assert isinstance(row, AgentRow)
-    refused = spend(row, 1, DAY_MS - 1)
+        sending = count_message(UNCLAIMED, sending, at)  # type: ignore[assignment]  # none is refused
+    assert sending.at == tuple(range(20))
+    refused = count_message(UNCLAIMED, sending, DAY_MS - 1)
     assert isinstance(refused, Refusal)
     assert (refused.code, refused.detail) == ("quota_exceeded", {"reason": "messages_a_day", "limit": 20})
-    assert isinstance(spend(row, 1, DAY_MS), AgentRow)
-    assert isinstance(spend(row, 2, DAY_MS), Refusal)
-
-
-def test_what_was_not_sent_after_all_is_given_back() -> None:
-    row = spend(replace(UNCLAIMED, spent=tuple(range(19))), 1, 20)
-    assert isinstance(row, AgentRow)
-    given = spend(row, -1, 21)
-    assert isinstance(given, AgentRow)
-    assert given.spent == tuple(range(19))
+    assert count_message(UNCLAIMED, sending, DAY_MS) == Sending((*range(1, 20), DAY_MS))
 
 
 @pytest.mark.requirement("identity.tiers")

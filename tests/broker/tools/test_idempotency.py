@@ -10,8 +10,10 @@ import trio
 
 from broker.actors.record import Index, RecordActor
 from broker.store.memory import MemoryStore
+from broker.store.port import Unit
 from broker.tools import registry
 from broker.tools.context import Caller, Context
+from broker.tools.idempotency import bind, run_once
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
 from tests.support.agents import make_agent
@@ -198,3 +200,15 @@ async def test_a_key_has_a_form(bench: Bench, key: Any) -> None:
     ask = asker(bench, await make_agent(counting(bench), "alice"))
     refused = await ask(1, key)
     assert (refused.code, refused.detail["path"]) == ("bad_request", "idempotency_key")
+
+
+@pytest.mark.requirement("idempotency.at-once")
+async def test_a_refusal_of_the_moment_gives_way_to_what_an_earlier_try_has_just_done(bench: Bench) -> None:
+    context = Context(await make_agent(bench, "alice"), bench.broker._services)
+    once = bind(context, "add", "k", b"digest")
+
+    async def overtaken(_: Context) -> Any:  # the try of a caller that left is written while this one looks
+        await bench.store.commit(Unit(remember=once.remember({"count": 5})))
+        return refuse("quota_exceeded", "that was the last one")
+
+    assert await run_once(context, once, overtaken) == {"count": 5}

@@ -2,7 +2,8 @@
 
 1. A redirect leads to https or to this user's own machine, and is compared character by character; on the user's
    machine alone the port may be another, since native clients take a free one.
-2. What a client says of itself is shown to people: it is short, and has no characters that hide others.
+2. What a client says of itself is shown to people: it is short, and has no characters that hide others. A host is
+   written as browsers ask for it, so that the one that is shown is the one that is gone to.
 3. What we do not know of is passed over; what we know and can't keep is refused.
 
 Source: RFC 7591 2 and 3.2.2; RFC 8252 7.3 and 8.3; RFC 9700 2.1 and 4.1.3; OAuth client ID metadata documents, 3 and 4.
@@ -10,6 +11,7 @@ Source: RFC 7591 2 and 3.2.2; RFC 8252 7.3 and 8.3; RFC 9700 2.1 and 4.1.3; OAut
 
 import hashlib
 import hmac
+import ipaddress
 import re
 import unicodedata
 from typing import Any, Final, Literal
@@ -31,6 +33,13 @@ NAME: Final = 100
 _URL: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 """Printable ASCII without blanks, quotes, `<`, `>`, `\\`, `^`, backtick, braces and `|` (RFC 3986 2)."""
 _LOOPBACK: Final = re.compile(r"(http://(?:127\.0\.0\.1|\[::1\]|localhost))(?::([0-9]{1,5}))?((?:[/?].*)?)")
+
+_HOST: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}")
+"""A name of a host without escapes: browsers decode these, and `%2e` looks like no dot."""
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+"""The last label of what browsers take for an IPv4 address, whatever stands before it (WHATWG URL, 3.5)."""
+_HIDDEN: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2028\u2029\u2800\u3164\uffa0")
+"""By their category printable, or a separator, and yet nothing to be seen."""
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -119,8 +128,15 @@ def redirect_of(row: ClientRow, asked: str | None) -> str | None:
 
 
 def is_loopback(uri: str) -> bool:
-    """Whether a redirect leads to the user's own machine."""
-    return _LOOPBACK.fullmatch(uri) is not None
+    """Whether a redirect leads to the user's own machine, with TLS or without."""
+    host = host_of(uri)
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
 
 
 def host_of(uri: str) -> str:
@@ -151,8 +167,10 @@ def digest(secret: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether nothing in a text is hidden or turns it around: no control, format or private characters."""
-    return all(unicodedata.category(mark)[0] != "C" and mark not in "\u2028\u2029" for mark in text)
+    """Whether nothing in a text is hidden or turns it around: no control, format or private characters, no blank ones;
+    and something is to be seen."""
+    kinds = {unicodedata.category(mark)[0] for mark in text}
+    return "C" not in kinds and bool(kinds & set("LNPS")) and _HIDDEN.isdisjoint(text)
 
 
 def _without_port(uri: str) -> tuple[str, str] | None:
@@ -169,5 +187,22 @@ def _web(url: str) -> SplitResult | None:
         port = parts.port
     except ValueError:
         return None
-    good = parts.scheme in ("https", "http") and parts.hostname and "@" not in parts.netloc and port != 0
-    return parts if good and "*" not in parts.netloc and url.startswith(f"{parts.scheme}://") else None
+    good = parts.scheme in ("https", "http") and "@" not in parts.netloc and port != 0
+    return parts if good and _is_host(parts) and url.startswith(f"{parts.scheme}://") else None
+
+
+def _is_host(parts: SplitResult) -> bool:
+    """Whether the host is a name or an address in the one form that everybody reads alike."""
+    host = parts.hostname or ""
+    if "[" in parts.netloc:  # urlsplit has looked that it is an address of IPv6
+        return True
+    return _HOST.fullmatch(host) is not None and (
+        _NUMBER.fullmatch(host.rpartition(".")[2]) is None or _is_ipv4(host)
+    )
+
+
+def _is_ipv4(host: str) -> bool:
+    try:
+        return str(ipaddress.IPv4Address(host)) == host
+    except ValueError:
+        return False

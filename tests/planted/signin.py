@@ -143,6 +143,7 @@ MUTANTS = (
         '(target is None, "invalid_target", "resource is none of this server\'s"),',
         "",
     ),
+    ("signin.redirect", CLIENT, "_HOST.fullmatch(host) is not None and (", "host != '' and ("),
     ("signin.unasked", VERBS, "host = None if is_loopback(target) else host_of(target)", "host = None"),
     (
         "signin.agent-key",

@@ -46,6 +46,10 @@ def test_what_is_no_metadata_is_refused(metadata: object) -> None:
         "http://127.0.0.1:65535/x?y",
         "http://[::1]:1/",
         "http://localhost/x",
+        "https://127.0.0.1:8443/x",
+        "https://[2001:db8::1]/x",
+        "https://intranet/x",
+        "https://a_b.example.com:443/x",
     ],
 )
 def test_a_good_redirect_is_https_or_on_this_machine(uri: str) -> None:
@@ -62,7 +66,10 @@ def test_a_good_redirect_is_https_or_on_this_machine(uri: str) -> None:
         "https://app.example/\x00", "https://app.example\\@evil.example/", "https://bücher.example/",
         "http://127.0.0.1:0/", "http://127.0.0.1:65536/", "http://127.0.0.2/", "http://127.0.0.1.evil.example/",
         "http://localhost.evil.example/", "http://localhost@evil.example/", "http://[::1].evil.example/",
-        "http://0.0.0.0/", "http://2130706433/", "data:text/html,x", "javascript:1", "file:///etc/passwd",
+        "http://0.0.0.0/", "http://2130706433/", "https://good.example%2eevil.example/", "https://%6cocalhost/",
+        "https://good.example;.evil.example/", "https://2130706433/", "https://0x7f.1/", "https://127.1/",
+        "https://evil.example.0x7f000001/", "https://./", "https://a..b/", "https://[evil.example]/",
+        "https://*.app.example/", "https://1.2.3.04/", "https://app.example$evil/", "data:text/html,x", "javascript:1", "file:///etc/passwd",
     ],
 )  # fmt: skip
 def test_no_other_redirect_is_good(uri: str) -> None:
@@ -78,8 +85,16 @@ def test_the_port_alone_may_differ_and_on_this_machine_alone() -> None:
     assert redirect_of(here, "http://127.0.0.1:9/x") is None
     assert redirect_of(here, "http://[::1]:9/x?y=1") is None
     assert redirect_of(client(BACK), "https://app.example:443/back") is None
-    assert is_loopback("http://[::1]:9/x")
-    assert not is_loopback(BACK)
+    for mine in (
+        "http://[::1]:9/x",
+        "https://localhost/x",
+        "https://app.localhost/x",
+        "https://127.0.0.2:8443/x",
+        "https://[::ffff:127.0.0.1]/",
+    ):
+        assert is_loopback(mine)
+    for other in (BACK, "https://127.example/x", "https://localhost.example/x", "https://[::2]/x"):
+        assert not is_loopback(other)
 
 
 @pytest.mark.requirement("signin.documents")
@@ -118,7 +133,8 @@ def test_a_secret_is_compared_by_its_digest() -> None:
 @pytest.mark.parametrize(
     ("text", "plain"),
     [("Bücher & Co", True), ("名前", True), ("a\u200bb", False), ("a\u202eb", False), ("a\nb", False),
-     ("a\u2028b", False), ("a\x00", False), ("\ue000", False)],
+     ("a\u2028b", False), ("a\x00", False), ("\ue000", False), ("\u3164", False), ("a\u2800b", False),
+     ("\ufe0f", False), ("\u2764\ufe0f", True)],
 )  # fmt: skip
 def test_a_name_hides_nothing(text: str, plain: bool) -> None:
     assert is_plain(text) is plain

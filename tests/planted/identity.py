@@ -26,7 +26,7 @@ MUTANTS = (
         '"unclaimed": Allowance(1, 21, 0, False)',
     ),
     ("identity.tiers", AGENT, "if now_ms - at < DAY_MS)", "if now_ms - at <= DAY_MS)"),
-    ("identity.tiers", AGENT, "        expires_at=None,\n        spent=(),", "        spent=(),"),
+    ("identity.tiers", AGENT, "        expires_at=None,\n        tokens_after=", "        tokens_after="),
     ("identity.gone", AGENT, "row.expires_at <= now_ms", "row.expires_at < now_ms"),
     ("identity.gone", DOCS, "        ends_at=row.expires_at,\n", ""),
     ("identity.gone", "broker/actors/standing.py", "facts.ends_at <= now_ms", "facts.ends_at < now_ms"),

@@ -26,8 +26,9 @@ from gateways.client.token import Token, Tokens
 T = TypeVar("T")
 AUTH_ENDED: Final = 4001
 """The close code for a token that has run out or lost its right."""
+AT_ONCE_S: Final = 10.0
 ENDED_AT_ONCE: Final = 3
-"""So many fresh tokens in a row may be ended before their time; then it is no accident."""
+"""So many tokens in a row may be ended within AT_ONCE_S seconds after they were shown; then it is no accident."""
 
 
 class Follower(Protocol):
@@ -76,6 +77,7 @@ class AgentLink(WebSocketLink):
         self._renewal = backoff or Backoff()
         self._token: Token | None = None
         self._proving = trio.Lock()
+        self._shown_at = 0.0
         self._ended_early = 0
         self._followers: dict[str, Follower] = {}
 
@@ -126,7 +128,7 @@ class AgentLink(WebSocketLink):
         except Disconnected as lost:
             if lost.close_code != AUTH_ENDED or (token := self._token) is None:
                 raise
-            early = trio.current_time() < token.renew_at
+            early = trio.current_time() < self._shown_at + AT_ONCE_S
             self._ended_early = self._ended_early + 1 if early else 0
             if self._ended_early >= ENDED_AT_ONCE:
                 raise Refused(refuse("unauthenticated", f"each token is ended at once: {lost}")) from None
@@ -145,7 +147,7 @@ class AgentLink(WebSocketLink):
 
     async def _show(self, socket: Socket, token: Token) -> None:
         await socket.request("authenticate", join_params({"token": token.text}), ANSWER_S)
-        self._token = token
+        self._token, self._shown_at = token, trio.current_time()
 
     async def _follow(self, socket: Socket) -> None:
         """Go on with each channel. One that may not be followed any more is told so; the others go on."""
@@ -177,7 +179,6 @@ class AgentLink(WebSocketLink):
                 wait = 0 if fresh is not self._token else self._renewal.next_s()
                 if wait == 0:
                     await self._show(socket, fresh)
-                    self._ended_early = 0
                     self._renewal.reset()
         await trio.sleep(wait)
 

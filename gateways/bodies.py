@@ -5,13 +5,17 @@
 """
 
 from functools import lru_cache
+from types import TracebackType
 from typing import Final
 
 import msgspec
 import trio
 
+from broker.apart import LARGE
 from gateways.listen import Receive
 
+ROOMS: Final = 32
+"""Requests larger than a frame of the wire that one door holds at once: 64 MiB, whoever sends them."""
 DRAIN_BYTES: Final = 4 * 1024 * 1024
 """What is read and thrown away around an early answer, at most."""
 
@@ -27,8 +31,60 @@ class TooLarge(msgspec.Struct, frozen=True):
     whole: bool
 
 
-async def read_body(receive: Receive, limit: int) -> bytes | TooLarge:
-    """The body, or TooLarge as soon as it is. Raises Gone. Cancelling loses what was read."""
+class NoRoom(msgspec.Struct, frozen=True):
+    """Too many large bodies are held already; whether this one was whole."""
+
+    whole: bool
+
+
+class Rooms:
+    """Places for what is large, so that memory is bounded by more than the number of connections."""
+
+    def __init__(self, most: int = ROOMS) -> None:
+        self._left = most
+
+    def take(self) -> bool:
+        """Take a place; False: there is none."""
+        if self._left == 0:
+            return False
+        self._left -= 1
+        return True
+
+    def leave(self) -> None:
+        """Give a place back."""
+        self._left += 1
+
+
+class Held:
+    """One request's place, if it needs one, until the block is left."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._held = False
+
+    def take(self) -> bool:
+        """Whether there is a place for it; it keeps the one that it has."""
+        self._held = self._held or self._rooms.take()
+        return self._held
+
+    def __enter__(self) -> "Held":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Give it back. A second time does nothing."""
+        if self._held:
+            self._held = False
+            self._rooms.leave()
+
+
+async def read_body(receive: Receive, limit: int, held: Held | None = None) -> bytes | TooLarge | NoRoom:
+    """The body, or TooLarge as soon as it is, or NoRoom where `held` gets no place for one beyond LARGE. Raises Gone.
+    Cancelling loses what was read."""
     pieces: list[bytes] = []
     size = 0
     while True:
@@ -40,6 +96,8 @@ async def read_body(receive: Receive, limit: int) -> bytes | TooLarge:
         size += len(piece)
         if size > limit:
             return TooLarge(size, not more)
+        if size > LARGE and held is not None and not held.take():
+            return NoRoom(not more)
         pieces.append(piece)
         if not more:
             return b"".join(pieces)

@@ -21,6 +21,7 @@ from websockets.server import ServerProtocol
 from broker.app import Broker, Caller
 from broker.clock import Clock
 from gateways import render
+from gateways.bodies import Held, Rooms
 from gateways.flush import Direct
 from gateways.frames import Messages
 from gateways.gate import Gate
@@ -149,14 +150,15 @@ async def carry(
     bounds: Bounds,
     clock: Clock,
     gate: Gate | None,
+    rooms: Rooms,
 ) -> None:
     """Serve one connection that `shake_hands` opened, as this port's own are, until it has ended; but that who bears a
-    token may send larger frames.
+    token may send larger frames, while there is one of `rooms` for it.
 
     After `shutdown` it ends within DRAIN_S + CLOSE_S. Raises what the stream raises, alone or grouped. Cancelling
     cuts it at once. The caller then closes the stream by force.
     """
-    connection = _Connection(broker, stream, *opened, bounds, clock, gate, widens=True)
+    connection = _Connection(broker, stream, *opened, bounds, clock, gate, rooms=rooms)
 
     async def leave() -> None:
         await shutdown.wait()
@@ -181,10 +183,10 @@ class _Connection:
         clock: Clock,
         gate: Gate | None,
         *,
-        widens: bool = False,
+        rooms: Rooms | None = None,
     ) -> None:
-        self._widens = widens
-        """Whether who bears a token may send more."""
+        self._held = Held(rooms) if rooms is not None else None
+        """Where who bears a token may send more: its place for that."""
         self._broker = broker
         self._clock = clock
         self._bearing = gate.admit if gate is not None else None
@@ -216,6 +218,8 @@ class _Connection:
         finally:
             if self._session is not None:
                 self._session.close()
+            if self._held is not None:
+                self._held.leave()
             if self._direct is not None:
                 self._direct.close()
 
@@ -247,8 +251,8 @@ class _Connection:
                 nursery.cancel_scope.cancel()
 
     def _widen(self) -> None:
-        if self._widens:
-            self._messages.widen(self._broker.settings.limits.token_bytes)
+        if self._held is not None:
+            self._messages.widen(self._broker.settings.limits.token_bytes, self._held.take)
 
     async def leave(self) -> None:
         """At shutdown: finish what is under way, then close with 1012; both bounded."""

@@ -6,6 +6,7 @@
 3. Fragments are put together here; their number is bounded, as the core bounds their bytes.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from websockets.frames import Frame as WireFrame
@@ -34,16 +35,18 @@ class Messages:
         self.judged = False
         """Whether the codec was asked since this was last set back: it may have something to send, or have failed."""
         self._protocol = protocol
-        self._most = most
+        self._most = self._small = most
+        self._room: Callable[[], bool] = lambda: True
         self._rest = b""
         """The beginning of a frame whose end has not come; shorter than `most` and a head."""
         self._message: bytearray | None = None
         self._fragments = 0
         self._binary = False
 
-    def widen(self, most: int) -> None:
-        """From now on a message may have so many bytes."""
+    def widen(self, most: int, room: Callable[[], bool]) -> None:
+        """From now on a message may have so many bytes, if `room` says that there is a place for what is large."""
         self._most = self._protocol.max_message_size = most
+        self._room = room
 
     def read(self, data: bytes) -> list[Frame]:
         """The messages that are complete with these bytes; None stands for a binary one.
@@ -54,10 +57,13 @@ class Messages:
             data = self._rest + data
         found: list[Frame] = []
         start, size = 0, len(data)
-        protocol, most = self._protocol, self._most
+        protocol, most, small = self._protocol, self._most, self._small
         while start < size and protocol.state is State.OPEN:
             body, end = _extent(data, start)
             fits = end - body <= most
+            if end - body > small and fits and not self._room():
+                self._fail("overloaded")
+                break
             if body == 0 or (end > size and fits):
                 break
             plain = data[start] == _TEXT and data[start + 1] & _MASKED
@@ -113,6 +119,9 @@ class Messages:
         self._fragments += 1
         if self._fragments > FRAGMENTS:
             self._fail("too_large")
+            return None
+        if len(self._message) > self._small and not self._room():
+            self._fail("overloaded")
             return None
         if not frame.fin:
             return None

@@ -103,6 +103,9 @@ class Session:
         self._challenge = secrets.token_hex(16)
         self._underway = Underway(nursery, self._answer, self._begin)
         self._quick = quick_reader(broker)
+        self._large = trio.Event()
+        """Set while no large request is under way."""
+        self._large.set()
         self._stopped = False
         self._lost = False
         self._feeds = Feeds(outbox, nursery)
@@ -140,6 +143,8 @@ class Session:
         """Answer a message, or have it under way; False: it is for `_change`."""
         if isinstance(message, jsonrpc.Request) and message.has_id:
             if message.method in self._broker.tools:
+                if len(message.params) > LARGE:
+                    self._large = trio.Event()
                 self._underway.begin(message, self._peer.now())
             elif message.method in _METHODS:
                 return False
@@ -168,6 +173,8 @@ class Session:
             await self._outbox.wait_room()
             data = frames[done] or b""
             large = len(data) > LARGE
+            if large:  # one of a connection at a time, so that they don't pile up
+                await self._large.wait()
             message = await apart(jsonrpc.read, data) if large else jsonrpc.read(data)
             if isinstance(message, jsonrpc.Request) and message.has_id and message.method in _METHODS:
                 await self._change(message)
@@ -230,6 +237,8 @@ class Session:
             answer = render.jsonrpc_error(request.id, render.NO_STORE)
         except Exception as fault:
             answer = render.jsonrpc_fault(request.id, render.incident(fault, request.method))
+        if len(request.params) > LARGE:
+            self._large.set()
         if outbox.full:  # what others have put meanwhile
             await outbox.wait_room()
         outbox.put(answer)

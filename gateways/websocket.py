@@ -4,11 +4,13 @@ Host and Origin are judged before (gateways.wrappers); from the upgrade on nothi
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import trio
 
 from broker.app import Broker
 from broker.clock import Clock
+from gateways.bodies import Rooms
 from gateways.cycle import TAKE
 from gateways.dealing import carry
 from gateways.gate import Gate
@@ -32,6 +34,8 @@ def ws_app(
     is no good upgrade is refused over HTTP, and its connection closed. Cancelling cuts a connection at once.
     """
 
+    carried = partial(carry, broker, shutdown=shutdown, bounds=bounds, clock=clock, gate=gate, rooms=Rooms())
+
     async def ws(scope: Scope, receive: Receive, send: Send) -> None:
         stream, read = scope["extensions"][TAKE]()
         try:
@@ -39,7 +43,7 @@ def ws_app(
             with trio.move_on_after(bounds.header_s):
                 opened = await shake_hands(broker, stream, scope["client"], proxies, None, read, gate=gate)
             if opened is not None:
-                await carry(broker, stream, opened, shutdown=shutdown, bounds=bounds, clock=clock, gate=gate)
+                await carried(stream, opened)
         except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # gone; nobody is left to be told
 

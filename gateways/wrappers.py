@@ -17,7 +17,7 @@ import trio
 
 from broker.wire.refusals import refuse
 from gateways import render
-from gateways.bodies import Gone, TooLarge, drain, read_body
+from gateways.bodies import Gone, Held, NoRoom, Rooms, TooLarge, drain, read_body
 from gateways.listen import Address, App, Bounds, Message, Receive, Scope, Send, read_hop
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -85,6 +85,8 @@ def contain(app: App) -> App:
     return contained
 
 
+NO_ROOM: Final = refuse("overloaded", "too many large requests at once", retry_after_ms=1000)
+"""Why a large body is not read to its end."""
 Limit = Callable[[Scope], Awaitable[int]]
 """How many bytes a request may have, by who sends it."""
 
@@ -92,16 +94,22 @@ Limit = Callable[[Scope], Awaitable[int]]
 def limit_body(app: App, most: int | Limit, bounds: Bounds) -> App:
     """Read each body whole, at most `most` bytes, before `app` runs; else 413, or 408 when it is slow."""
 
+    rooms = Rooms()
+
     async def limited(scope: Scope, receive: Receive, send: Send) -> None:
+        with Held(rooms) as held:
+            await admit(scope, receive, send, held)
+
+    async def admit(scope: Scope, receive: Receive, send: Send, held: Held) -> None:
         limit = most if isinstance(most, int) else await most(scope)
-        body: bytes | TooLarge | None = None
+        body: bytes | TooLarge | NoRoom | None = None
         size = _declared(scope)
         if size is not None and size > limit:
             body = TooLarge(size, whole=False)
         else:
             try:
                 with trio.move_on_after(bounds.body_s):
-                    body = await read_body(receive, limit)
+                    body = await read_body(receive, limit, held)
             except Gone:
                 return
         if isinstance(body, bytes):
@@ -110,7 +118,8 @@ def limit_body(app: App, most: int | Limit, bounds: Bounds) -> App:
             await respond(receive, send, _closing(408, b'{"error":"timeout"}'), bounds)
         else:
             left = _replay(b"", receive) if body.whole else receive
-            await respond(left, send, _too_large(limit, body.size), bounds)
+            no = _no_room() if isinstance(body, NoRoom) else _too_large(limit, body.size)
+            await respond(left, send, no, bounds)
 
     return limited
 
@@ -123,6 +132,11 @@ def _too_large(limit: int, size: int) -> tuple[int, render.Headers, bytes]:
     refusal = refuse("too_large", f"a request here has at most {limit} bytes", limit=limit, size=size)
     status, _, text = render.http(refusal)
     return _closing(status, text)
+
+
+def _no_room() -> tuple[int, render.Headers, bytes]:
+    status, headers, text = render.http(NO_ROOM)
+    return status, [*headers, (b"connection", b"close")], text
 
 
 def _declared(scope: Scope) -> int | None:

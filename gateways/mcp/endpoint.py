@@ -22,7 +22,7 @@ from broker.app import Broker, Caller
 from broker.wire.refusals import Refusal
 from gateways import caller as callers
 from gateways import jsonrpc
-from gateways.bodies import Gone, TooLarge, drain, is_json, read_body
+from gateways.bodies import Gone, Held, NoRoom, Rooms, drain, is_json, read_body
 from gateways.mcp import eras, exchange, headers, subscriptions
 from gateways.mcp.dispatch import Dispatch, read_meta, read_params
 from gateways.mcp.eras import Eras, Request, failed, names_modern, refused, wrong
@@ -35,6 +35,7 @@ from gateways.mcp.sealed import Seal
 from gateways.mcp.sessions import Session, Sessions
 from gateways.mcp.surface import Surface
 from gateways.oauth.metadata import GUARDED
+from gateways.wrappers import NO_ROOM
 
 ROOT: Final = "/mcp"
 DISCARD_S: Final = 2.0
@@ -83,6 +84,7 @@ class McpApp:
         }
         self._proxies = proxies
         self._protected = protected
+        self._rooms = Rooms()
         self._keep_alive_s = keep_alive_s
         self._ending = trio.Event()
         self._eras = Eras(sessions, keep_alive_s, self._ending, self._refused, broker.while_allowed)
@@ -106,7 +108,8 @@ class McpApp:
         elif isinstance(known, Answer):
             answer = known
         elif verb == "POST":
-            answer = await self._post(dispatch, http, known)
+            with Held(self._rooms) as held:
+                answer = await self._post(dispatch, http, known, held)
         elif verb in ("GET", "DELETE") and not names_modern(head):
             answer = await self._session_verb(dispatch, http, known)
         else:
@@ -144,7 +147,7 @@ class McpApp:
         answer = refused(id, refusal)
         return answer if self._protected is None else self._protected.challenge(http, refusal, answer)
 
-    async def _post(self, dispatch: Dispatch, http: Http, known: Caller | None) -> Answer | None:
+    async def _post(self, dispatch: Dispatch, http: Http, known: Caller | None, held: Held) -> Answer | None:
         """The shared rungs. None: the exchange was ended already, or its client has left."""
         if not (http.accept.json or http.accept.stream):
             return failed(406, "accept application/json or text/event-stream")
@@ -156,13 +159,14 @@ class McpApp:
             shown = await self._identify(http)
         limit = self._limit(http, shown)
         try:
-            body = await read_body(http.receive, limit)
+            body = await read_body(http.receive, limit, held)
         except Gone:
             return None
-        if isinstance(body, TooLarge):
+        if not isinstance(body, bytes):
             if not body.whole:
                 await drain(http.receive, DISCARD_S)
-            return failed(413, f"a request is at most {limit} bytes")
+            full = isinstance(body, NoRoom)
+            return refused(None, NO_ROOM) if full else failed(413, f"a request is at most {limit} bytes")
         message = jsonrpc.read(body) if len(body) <= LARGE else await apart(jsonrpc.read, body)
         if isinstance(message, jsonrpc.Malformed):
             return Answer(400, message.reply())

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 import trio
 
+from broker.apart import LARGE
 from gateways import bodies
-from gateways.bodies import Gone, TooLarge, drain, is_json, read_body
+from gateways.bodies import Gone, Held, NoRoom, Rooms, TooLarge, drain, is_json, read_body
 from gateways.listen import Message, Receive
 
 
@@ -75,3 +76,20 @@ async def test_what_is_left_is_read_away_within_a_bound_of_time_and_bytes(
 )
 def test_only_json_in_utf8_is_read(value: str, good: bool) -> None:
     assert is_json(value) is good
+
+
+@pytest.mark.requirement("doors.large")
+async def test_only_so_many_large_bodies_are_held_at_once() -> None:
+    rooms, large, most = Rooms(1), b"x" * (LARGE + 1), 4 * LARGE
+    with Held(rooms) as first, Held(rooms) as second:
+        assert await read_body(coming(large), most, first) == large
+        assert await read_body(coming(b"x" * LARGE), most, second) == b"x" * LARGE, (
+            "one that is not needs no place"
+        )
+        assert await read_body(coming(large, b"x"), most, second) == NoRoom(whole=False)
+        assert await read_body(coming(large), most, first) == large, "who has a place keeps it"
+        first.leave()
+        assert await read_body(coming(large), most, second) == large
+        first.leave()
+    with Held(rooms) as third:
+        assert await read_body(coming(large), most, third) == large

@@ -12,6 +12,7 @@ import trio
 from broker.app import Caller
 from broker.config import Limits, Settings
 from broker.wire.refusals import CODES, refuse
+from gateways.bodies import Rooms
 from gateways.caller import read_proxies
 from gateways.metrics import Metrics
 from gateways.plain import with_key
@@ -375,3 +376,20 @@ async def test_the_header_is_another_spelling_of_the_param(
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"a":1,"a":2}', b"null"])
 def test_what_is_no_object_is_the_brokers_to_judge(body: bytes) -> None:
     assert with_key(body, ["k"]) == body
+
+
+@pytest.mark.requirement("doors.large")
+async def test_where_too_much_is_held_already_a_large_body_is_turned_away(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateways.wrappers.Rooms", lambda: Rooms(0))
+    broker.tools["say"] = FakeTool(name="say", face="network", scope="message")
+    gate, bearers = gate_of(broker)
+    bearers.give("good", agent_of("ag_1"))
+    app = web_app(broker, Metrics(broker), gate=gate)  # type: ignore[arg-type]
+    async with serving(app) as server, httpx.AsyncClient(base_url=server.url) as client:
+        good = {"authorization": "Bearer good"}
+        no = await client.post("/v1/say", json={"text": "x" * 100_000}, headers=good)
+        assert (no.status_code, no.json()["refusal"]["code"]) == (503, "overloaded")
+        assert no.headers["retry-after"] == "1"
+        assert (await client.post("/v1/say", json={}, headers=good)).status_code == 200

@@ -1,16 +1,23 @@
 """Tokens on `/ws`: in the upgrade and in a frame, and what may be sent with one."""
 
+from contextlib import suppress
+
 import pytest
+import trio
+import trio.lowlevel
+from trio.testing import wait_all_tasks_blocked
 from websockets.frames import Opcode
 
+from broker.apart import LARGE
 from broker.config import Limits, Settings
 from broker.wire.refusals import refuse
+from gateways.bodies import Rooms
 from tests.gateways.test_handshake import head, status
 from tests.gateways.test_websocket import open_public
 from tests.support.broker_fake import FakeBroker
 from tests.support.peers import exchange
 from tests.support.tokens import agent_of, gate_of
-from tests.support.ws import masked, open_port, request
+from tests.support.ws import Port, masked, open_port, open_session, request
 
 
 @pytest.mark.requirement("doors.ws-token", "doors.ws-close", "doors.challenge")
@@ -62,3 +69,60 @@ async def test_who_bears_a_token_may_send_larger_frames_and_nobody_else() -> Non
         client = await dealing.dial({"Authorization": "Bearer t"})
         await client.send(request(1, "echo", **large))
         assert (await client.wait_closed())[0] == 1009
+
+
+@pytest.mark.requirement("doors.large")
+async def test_only_so_many_connections_have_room_for_what_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateways.websocket.Rooms", lambda: Rooms(1))
+    broker = FakeBroker(Settings(limits=Limits(frame_bytes=16_384, token_bytes=200_000)))
+    gate, bearers = gate_of(broker)
+    bearers.give("t", agent_of("ag_1"))
+    headers = {"Authorization": "Bearer t"}
+    async with open_public(broker, gate=gate) as port:
+        first = await port.dial(headers, path="/ws")
+        assert "result" in await first.ask("echo", text="x" * 20_000)
+        for fragments in (False, True):
+            other = await port.dial(headers, path="/ws")
+            text = request(1, "echo", text="x" * 20_000)
+            if fragments:
+                await other.send_raw(masked(text[:9_000], fin=False) + masked(text[9_000:], Opcode.CONT))
+            else:
+                await other.send_raw(masked(text)[:4])  # the head is enough
+            assert (await other.wait_closed())[0] == 1013
+        assert "result" in await first.ask("echo", text="x" * 20_000), "it keeps its room"
+        await first.close()
+        assert await eventually_served(port, headers), "and gives it back"
+
+
+async def eventually_served(port: Port, headers: dict[str, str]) -> bool:
+    """Whether a connection has room for a large frame within a while."""
+    with trio.move_on_after(5):
+        while True:
+            client = await port.dial(headers, path="/ws")
+            await client.send(request(1, "echo", text="x" * 20_000))
+            with suppress(EOFError):
+                return "result" in await client.receive()
+    return False
+
+
+@pytest.mark.requirement("doors.large")
+async def test_one_large_request_of_a_connection_is_under_way_at_a_time() -> None:
+    broker, gates, inside = FakeBroker(), [trio.Event(), trio.Event()], []
+
+    async def slowly(caller: object, params: bytes, _: object) -> dict[str, int]:
+        inside.append(len(params))
+        await gates[len(inside) - 1].wait()
+        return {}
+
+    broker.answers["send_env"] = slowly
+    async with open_session(broker) as peer, trio.open_nursery() as nursery:
+        large = [request(n, "send_env", text="x" * LARGE) for n in range(2)]
+        nursery.start_soon(peer.session.receive, [*large, request(2, "echo")])
+        for number in range(2):
+            with trio.fail_after(5):
+                while len(inside) <= number:
+                    await trio.lowlevel.checkpoint()
+            await wait_all_tasks_blocked()
+            assert len(inside) == number + 1
+            gates[number].set()
+        assert {(await peer.next())["id"] for _ in range(3)} == {0, 1, 2}

@@ -22,8 +22,27 @@ LISTING = "gateways/mcp/listing.py"
 
 DEALING = "gateways/dealing.py"
 
+BODIES = "gateways/bodies.py"
+FRAMES = "gateways/frames.py"
+
 MUTANTS = (
-    ("doors.body-limit", DEALING, "        if self._widens:\n", "        if True:\n"),
+    ("doors.large", BODIES, "if size > LARGE and held is not None and not held.take():", "if False:"),
+    (
+        "doors.large",
+        BODIES,
+        "            self._held = False\n            self._rooms.leave()\n",
+        "            pass\n",
+    ),
+    ("doors.large", FRAMES, "if end - body > small and fits and not self._room():", "if False:"),
+    ("doors.large", FRAMES, "if len(self._message) > self._small and not self._room():", "if False:"),
+    ("doors.large", DEALING, "                self._held.leave()\n", "                pass\n"),
+    ("doors.large", SESSION, "                await self._large.wait()\n", "                pass\n"),
+    (
+        "doors.body-limit",
+        "gateways/frames.py",
+        "self._most = self._protocol.max_message_size = most\n",
+        "self._most = most\n",
+    ),
     ("doors.body-limit", SESSION, "        self._widen()\n", ""),
     ("doors.large", SESSION, "            elif len(data) > LARGE:\n                return count\n", ""),
     ("mcp.untrusted", LISTING, '"agents", "agreements"', '"agreements"'),

@@ -28,7 +28,8 @@ REQUIREMENTS: dict[str, str] = {
     "doors.transcripts": "where transcripts are the parties', an agent's token reads those of its keys",
     "cli.tokens": "a tool of the network is called by a token from a file, or by one that an agent's key gets; never "
     "one from the command line",
-    "doors.large": "a request larger than a frame of the wire is read beside the loop, one at a time",
+    "doors.large": "a request larger than a frame of the wire is read beside the loop, one at a time, and only so many "
+    "are held at once",
     "doors.right-lost": "what waits or is open ends within a second when its caller loses the right to speak",
 }
 """What tokens are worth at each door."""

@@ -12,6 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from broker.actors.standing import Facts
 from broker.app import Caller
 from broker.store.port import Deliver, Unit
+from gateways.bodies import Rooms
 from gateways.caller import write_proof
 from gateways.mcp.endpoint import mcp_app
 from gateways.mcp.protected import Protected
@@ -251,3 +252,18 @@ async def test_a_sessions_stream_ends_with_its_token_and_its_subscriptions_go_on
         suspend(faces.bench, faces.alice)
         with trio.fail_after(1):
             await exchange.finished.wait()
+
+
+@pytest.mark.requirement("doors.large")
+async def test_where_too_much_is_held_already_a_large_request_is_turned_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateways.mcp.endpoint.Rooms", lambda: Rooms(0))
+    async with open_bench() as bench:
+        faces = Faces(bench, await make_agent(bench, "alice"))
+        body = request("tools/call", 7, name="resolve_code", arguments={"code": "x" * 100_000})
+        answer = await faces.door.ask(body=body, **bearer("alice"))
+        assert (answer.status, answer.error["data"]["code"]) == (503, "overloaded")
+        assert answer.headers["retry-after"] == "1"
+        small = request("tools/call", 7, name="resolve_code", arguments={"code": "ALFA"})
+        assert (await faces.door.ask(body=small, **bearer("alice"))).status == 200

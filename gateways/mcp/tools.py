@@ -42,16 +42,20 @@ ASKABLE: Final[dict[str, dict[str, Any]]] = {
     },
 }
 """What a person knows by heart or has on the screen, and how it is asked for."""
+BESIDE: Final = {"network": frozenset({"wait_for_events"})}
+"""Tools of the wire that a face lists beside its own: an agent that is sent something must be able to hear of it."""
 _KEY: Final = "arguments"
 
 
 def broker_tools(broker: Calling, face: str | None) -> dict[str, ToolOffer]:
     """The registry's tools of one face (None: all but the operators'), in the registry's order."""
-    return {
-        tool.name: _offer(broker, tool)
-        for tool in broker.tools.values()
-        if (tool.face == face if face is not None else tool.face != "operator")
-    }
+    return {tool.name: _offer(broker, tool) for tool in broker.tools.values() if _is_listed(tool, face)}
+
+
+def _is_listed(tool: Tool, face: str | None) -> bool:
+    if face is None:
+        return tool.face != "operator"
+    return tool.face == face or (tool.face == "wire" and tool.name in BESIDE.get(face, ()))
 
 
 def _offer(broker: Calling, tool: Tool) -> ToolOffer:

@@ -3,8 +3,8 @@
 REQUIREMENTS: dict[str, str] = {
     "mcp.both-eras": "one endpoint serves 2026-07-28 and, by handshake, 2025-11-25, 2025-06-18 and 2025-03-26; "
     "each request says itself of which era it is",
-    "mcp.faces": "/mcp lists all tools but the operators', /mcp/<face> its own; each path also with a slash at "
-    "its end; a face that is not there is 404",
+    "mcp.faces": "/mcp lists all tools but the operators', /mcp/<face> its own, the network also wait_for_events; what "
+    "a model is told of them names no other; each path also with a slash at its end; a face that is not there is 404",
     "mcp.bare": "a request that names neither session nor revision (the discovery example) is answered",
     "mcp.accept": "Accept is read tolerantly; 406 only when neither JSON nor an event stream fits, and the answer "
     "is of a type that was named",

@@ -1,5 +1,7 @@
 """The faces of the endpoint."""
 
+import re
+
 import pytest
 
 from gateways.mcp.faces import surface, surfaces
@@ -13,7 +15,7 @@ async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
     found = surfaces(bench.broker)
     assert set(found) == {"", "wire", "network"}
     assert set(found[""].tools) == {*found["wire"].tools, *found["network"].tools}
-    assert not set(found["wire"].tools) & set(found["network"].tools)
+    assert set(found["wire"].tools) & set(found["network"].tools) == {"wait_for_events"}
     assert "send_call" in found["wire"].tools
     assert "get_inbox" in found["network"].tools
     assert [each["uri"] for each in found["network"].resources] == ["turret://inbox"]
@@ -21,6 +23,14 @@ async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
     assert channel["uriTemplate"] == "turret://channel/{channel_id}"
     assert channel not in found["wire"].templates
     assert found["wire"].resources == []
+
+
+@pytest.mark.requirement("mcp.faces")
+async def test_what_a_model_is_told_names_only_what_its_face_has(bench: Bench) -> None:
+    for face, found in surfaces(bench.broker).items():
+        named = set(re.findall(r"[a-z]+(?:_[a-z]+)+", found.instructions))
+        assert "wait_for_events" in named
+        assert named <= {*found.tools, *found.prompts}, face
 
 
 @pytest.mark.requirement("oauth.guarded-faces")

@@ -24,6 +24,7 @@ from mcp.shared.auth import (
 from broker.clock import SystemClock
 from gateways.mcp.endpoint import mcp_app
 from gateways.mcp.protected import Protected
+from gateways.mcp.tools import BESIDE
 from gateways.metrics import Metrics
 from gateways.oauth.bearer import Bearers
 from gateways.oauth.metadata import GUARDED, WELL_KNOWN, Resources
@@ -100,7 +101,8 @@ async def doors(bench: Bench) -> AsyncIterator[Doors]:
 def names_of(bench: Bench, path: str) -> set[str]:
     """The tools of the face that a path names."""
     face = path.strip("/").removeprefix("mcp/")
-    return {tool.name for tool in bench.broker.tools.values() if tool.face == face}
+    named = {tool.name for tool in bench.broker.tools.values() if tool.face == face}
+    return named | BESIDE.get(face, frozenset())
 
 
 def challenge_of(answer: httpx.Response) -> str:

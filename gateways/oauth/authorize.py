@@ -61,7 +61,7 @@ async def authorize(server: AuthorizationServer, caller: Caller, query: str) -> 
         return _stop(forms.wrong("invalid_request", "It does not say which application asks"))
     target = server.target(form.get("resource"))
     wrong = _wrong(form, target)
-    document = await _document(server, client_id)
+    document = await _document(server, caller, client_id)
     if isinstance(document, Refusal):
         return _stop(document)
     begun = await server.ask(
@@ -103,11 +103,13 @@ def _wrong(form: dict[str, str], target: Target | None) -> dict[str, str] | None
     return None if found is None else {"error": found[0], "error_description": found[1]}
 
 
-async def _document(server: AuthorizationServer, client_id: str) -> dict[str, Any] | Refusal | None:
+async def _document(
+    server: AuthorizationServer, caller: Caller, client_id: str
+) -> dict[str, Any] | Refusal | None:
     """The document of a client whose id is a URL; None for other ids."""
     if not client_id.startswith("https://"):
         return None
-    found = await server.documents.find(client_id) if len(client_id) <= 2048 else None
+    found = await server.documents.find(client_id, caller.address) if len(client_id) <= 2048 else None
     return (
         forms.wrong("invalid_client", "The application's document can't be had") if found is None else found
     )

@@ -20,6 +20,7 @@ import trio
 
 from broker.clock import Clock
 from broker.wire import canonical
+from gateways.listen import EXEMPT, place_of
 from gateways.outbound import Answer, NoAnswer, NotPublic, Outbound
 
 log = logging.getLogger(__name__)
@@ -34,8 +35,9 @@ UNSAID_S: Final = 300.0
 FAILED_S: Final = 30.0
 """How long it is known that there was none."""
 A_MINUTE: Final = 30
-"""Documents asked of one host in a minute."""
-HOSTS: Final = 4096
+"""Documents asked of one host in a minute, and for one address."""
+COUNTED: Final = 4096
+"""Hosts and addresses that are counted."""
 _MAX_AGE: Final = re.compile(r'max-age="?([0-9]{1,9})')
 
 
@@ -47,12 +49,13 @@ class Documents:
         self._clock = clock
         self._kept: OrderedDict[str, tuple[float, bytes | None]] = OrderedDict()
         self._asking: dict[str, trio.Event] = {}
-        self._hosts: OrderedDict[str, deque[float]] = OrderedDict()
+        self._counted: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
 
-    async def find(self, url: str) -> dict[str, Any] | None:
+    async def find(self, url: str, address: str | None = None) -> dict[str, Any] | None:
         """The JSON object at a URL, whatever is in it; None where there is none to be had. Asked once at a time.
 
-        Cancelling gives up; others who wait for the same one ask themselves.
+        `address`: for whom; None and loopback are not counted. Cancelling gives up; others who wait for the same one
+        ask themselves.
         """
         while (under_way := self._asking.get(url)) is not None:
             await under_way.wait()
@@ -60,7 +63,9 @@ class Documents:
         if kept is not None and kept[0] > self._clock.monotonic():
             await trio.lowlevel.checkpoint()
             return _read(kept[1])
-        if not self._may_ask(urlsplit(url).netloc.lower()):
+        place = place_of(address, ())
+        fair = place == EXEMPT or self._may_ask("for", place)
+        if not fair or not self._may_ask("of", urlsplit(url).netloc.lower()):
             await trio.lowlevel.checkpoint()
             return None
         done = self._asking[url] = trio.Event()
@@ -87,12 +92,13 @@ class Documents:
             return None, FAILED_S
         return answer.body, lives_for(answer.headers)
 
-    def _may_ask(self, host: str) -> bool:
+    def _may_ask(self, side: str, who: str) -> bool:
+        counted = (side, who)
         now = self._clock.monotonic()
-        times = self._hosts.setdefault(host, deque(maxlen=A_MINUTE))
-        self._hosts.move_to_end(host)
-        if len(self._hosts) > HOSTS:
-            self._hosts.popitem(last=False)
+        times = self._counted.setdefault(counted, deque(maxlen=A_MINUTE))
+        self._counted.move_to_end(counted)
+        if len(self._counted) > COUNTED:
+            self._counted.popitem(last=False)
         if len(times) == A_MINUTE and now - times[0] < 60:
             return False
         times.append(now)

@@ -175,6 +175,7 @@ MUTANTS = (
     ),
     ("signin.bearer", BEARER, "refused = await self._broker.judge(found)", "refused = None"),
     ("signin.documents", DOCUMENTS, "headers=asked, most=MOST)", "headers=asked)"),
+    ("signin.documents", DOCUMENTS, 'fair = place == EXEMPT or self._may_ask("for", place)', "fair = True"),
     ("signin.documents", DOCUMENTS, "if len(times) == A_MINUTE and now - times[0] < 60:", "if False:"),
     (
         "signin.outbound",

@@ -161,3 +161,24 @@ async def test_what_others_have_put_into_a_document_takes_no_more_room_than_its_
     finally:
         tracemalloc.stop()
     assert held < 2 * many * MOST
+
+
+@pytest.mark.requirement("signin.documents")
+async def test_for_one_address_no_more_are_asked_than_for_others(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    way, documents = made()
+
+    async def ask(n: int, address: str | None) -> bool:
+        return await documents.find(f"https://{n}.example/client", address) is not None
+
+    for n in range(A_MINUTE):
+        assert await ask(n, f"2001:db8::{n:x}")
+    assert not await ask(100, "2001:db8::1:1")
+    assert len(way.asked) == A_MINUTE
+    assert await ask(5, "2001:db8::1:1")  # it is kept already
+    assert await ask(101, "192.0.2.1")
+    for n in range(2 * A_MINUTE):
+        assert await ask(200 + n, "127.0.0.1")
+    await trio.sleep(61)
+    assert await ask(103, "2001:db8::1:1")

@@ -8,7 +8,7 @@ import trio.lowlevel
 from trio.testing import wait_all_tasks_blocked
 from websockets.frames import Opcode
 
-from broker.apart import LARGE
+from broker.apart import LARGE, apart
 from broker.config import Limits, Settings
 from broker.wire.refusals import refuse
 from gateways.bodies import Rooms
@@ -122,6 +122,8 @@ async def test_one_large_request_of_a_connection_is_under_way_at_a_time() -> Non
             with trio.fail_after(5):
                 while len(inside) <= number:
                     await trio.lowlevel.checkpoint()
+            await wait_all_tasks_blocked()
+            await apart(int)  # whatever was being read has been
             await wait_all_tasks_blocked()
             assert len(inside) == number + 1
             gates[number].set()

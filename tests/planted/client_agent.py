@@ -30,12 +30,7 @@ MUTANTS = (
     ),
     ("client.agent-once", AGENT, "if not tool.startswith(READS):", "if False:"),
     ("client.agent-once", AGENT, 'if no.code == "quota_exceeded":', "if True:"),
-    (
-        "client.agent-inbox",
-        INBOX,
-        "        self._asked_at = page.cursor\n",
-        "        self._asked_at = after\n",
-    ),
+    ("client.agent-inbox", INBOX, "self.cursor = event.cursor", "self.cursor = self._asked_at"),
     ("client.agent-catch-up", INBOX, "if message.message_id not in self._known:", "if True:"),
     ("client.agent-catch-up", INBOX, "self._waiting.extend(reversed(found))", "self._waiting.extend(found)"),
     ("client.agent-requests", CONTACTS, "request.request_id in self._known or ", ""),

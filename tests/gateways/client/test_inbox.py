@@ -22,6 +22,7 @@ async def nothing_more(inbox: Inbox) -> None:
         raise AssertionError(await anext(inbox))
 
 
+@pytest.mark.requirement("client.agent-inbox")
 async def test_messages_come_from_the_opening_on_or_after_a_cursor(
     autojump_clock: MockClock, network: FakeNetwork, agent: OpenAgent
 ) -> None:

@@ -286,6 +286,15 @@ async def deal(
         broker.kill()
 
 
+async def _quiet(link: Link, pair: Pair, history: History) -> None:
+    """Wait until a pair that stopped amid its dealing has nothing under way: what its last call holds stands still."""
+    before = -1
+    with trio.fail_after(20):
+        while (now := len(await read_conv(link, pair.conv, history))) != before:
+            before = now
+            await trio.sleep(0.3)
+
+
 async def settle(broker: Served, pairs: list[Pair], history: History) -> int:
     """Read every transcript and stream to its end, which makes the history complete; how many envelopes were
     acknowledged. Each transcript must verify."""
@@ -293,6 +302,7 @@ async def settle(broker: Served, pairs: list[Pair], history: History) -> int:
     for pair in pairs:
         events = 0
         async with linked(broker) as link:
+            await _quiet(link, pair, history)
             for conv, acked in pair.acked.items():
                 rows = await read_conv(link, conv, history)
                 stored = {row["n"]: row["sig"] for row in rows}

@@ -21,7 +21,7 @@ from broker.core.client import ClientRow, fault
 from broker.core.conversation import Due
 from broker.core.grant import Fresh, GrantRow, Shown, Stolen
 from broker.store.port import Document, Put, Remember, Store, Unit
-from broker.store.stored import stored
+from broker.store.stored import each, read_row, stored
 from broker.wire.refusals import Refusal, refuse
 
 CLIENTS: Final = 10_000
@@ -29,12 +29,11 @@ CLIENTS: Final = 10_000
 UNUSED_MS: Final = 86_400_000
 """A client that no owner has consented to for so long after it registered goes."""
 LAPSE_MS: Final = 90 * 86_400_000
-"""So does one to which nobody has consented for so long; longer than any consent lives unused."""
+"""So does one that nobody has used for so long; longer than any consent lives unused."""
 SWEPT: Final = 20
 """Clients that go with one that comes."""
 TOUCH_MS: Final = 86_400_000
 """How exactly it is known when a client was used."""
-PAGE: Final = 500
 
 
 class Make(msgspec.Struct, frozen=True):
@@ -112,8 +111,7 @@ class GrantActor(RecordActor[GrantRow]):
 
 async def read_grant(store: Store, grant_id: str) -> GrantRow | None:
     """A consent as stored."""
-    document = await store.get("grant", grant_id)
-    return None if document is None else stored(GrantRow, document.doc, "grant", grant_id)
+    return await read_row(store, GrantRow, "grant", grant_id)
 
 
 async def read_facts(store: Store, grant_id: str) -> Facts | None:
@@ -128,7 +126,8 @@ class Register(msgspec.Struct, frozen=True):
 
 
 class Use(msgspec.Struct, frozen=True):
-    """An owner consents to a client. Answer: None, or a Refusal (not_found) where it has gone."""
+    """An owner consents to a client, or what was consented to is refreshed. Answer: None, or a Refusal (not_found)
+    where it has gone."""
 
     client_id: str
 
@@ -143,9 +142,9 @@ class ClientsActor(Actor[int]):
         self._most = most
 
     async def load(self) -> int:
-        count = after = 0
-        while page := await self.store.find("client", "all", "1", after, PAGE):
-            count, after = count + len(page), page[-1].order
+        count = 0
+        async for _ in each(self.store, "client", "all", "1"):
+            count += 1
         return count
 
     async def handle(self, command: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from broker.actors.grant import Assert, End, Redeem, Refresh, read_grant
+from broker.actors.grant import Assert, End, Redeem, Refresh, Use, read_grant
 from broker.core.agent import AgentRow
 from broker.core.client import digest, fault, proves
 from broker.core.grant import Fresh, GrantRow, Shown, knows, read_code, read_refresh
@@ -106,6 +106,9 @@ async def refresh_grant(
     token = random_text(context)
     family = refresh_token.split(".")[1]
     redone = await _ask(context, row.grant_id, Refresh(shown, digest(token)))
+    if isinstance(redone, GrantRow) and client_id.startswith("cl_"):
+        # What lives by being used keeps its client; a store that takes nothing now is asked with the next one.
+        await context.services.house.ask("clients", "all", Use(client_id))
     answer = _granted(context, redone, agent, family, token)
     if asked is None or isinstance(answer, Refusal):
         return answer

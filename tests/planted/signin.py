@@ -144,6 +144,12 @@ MUTANTS = (
         "",
     ),
     ("signin.redirect", CLIENT, "_HOST.fullmatch(host) is not None and (", "host != '' and ("),
+    (
+        "signin.refresh",
+        TOKENS,
+        'if isinstance(redone, GrantRow) and client_id.startswith("cl_"):',
+        "if False:",
+    ),
     ("signin.unasked", VERBS, "host = None if is_loopback(target) else host_of(target)", "host = None"),
     (
         "signin.agent-key",

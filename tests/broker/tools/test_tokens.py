@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from broker.actors.grant import LAPSE_MS
 from broker.actors.standing import Facts
 from broker.app import Caller
 from broker.core.agent import AgentRow, Key, Suspension
@@ -162,6 +163,17 @@ async def test_a_grant_that_nobody_uses_is_over_after_thirty_days(bench: Bench) 
     token = (await refresh(bench, signed, token))["refresh_token"]
     bench.clock.step(IDLE_MS)
     assert error(await refresh(bench, signed, token)) == "invalid_grant"
+
+
+@pytest.mark.requirement("signin.refresh")
+async def test_a_client_whose_tokens_are_refreshed_stays(bench: Bench) -> None:
+    signed = await consent(bench, await new_owner(bench))
+    answer = await redeem(bench, signed)
+    for _ in range(LAPSE_MS // IDLE_MS + 1):
+        bench.clock.step(IDLE_MS - 60_000)
+        await register(bench)  # who comes has what is over swept
+        answer = await refresh(bench, signed, answer["refresh_token"])
+        assert not isinstance(answer, Refusal), answer
 
 
 @pytest.mark.requirement("signin.standing")

@@ -12,10 +12,9 @@ from broker.actors.standing import Facts
 from broker.core.agent import AgentRow, is_over
 from broker.core.claim import ClaimCode
 from broker.store.port import Document, Put, Store
-from broker.store.stored import stored
+from broker.store.stored import each, read_row, stored
 from broker.wire.refusals import refuse
 
-PAGE: Final = 500
 NO_AGENT: Final = refuse("not_found", "there is no such agent")
 """One answer for an agent that is gone, hidden or never was."""
 NO_CODE: Final = refuse("not_found", "no agent waits for this claim code")
@@ -50,8 +49,7 @@ def facts_of(row: AgentRow) -> Facts:
 
 async def read_agent(store: Store, agent_id: str, now_ms: int) -> AgentRow | None:
     """An agent that lives, suspended or not; None for one that is gone or never was."""
-    document = await store.get("agent", agent_id)
-    row = stored(AgentRow, document.doc, "agent", agent_id) if document is not None else None
+    row = await read_row(store, AgentRow, "agent", agent_id)
     return None if row is None or is_over(row, now_ms) else row
 
 
@@ -66,27 +64,20 @@ async def find_claim(store: Store, code: ClaimCode, now_ms: int) -> AgentRow | N
 
 async def read_keys(store: Store, agent_id: str) -> list[KeyRow]:
     """All keys that an agent has or had, in the order in which they joined."""
-    keys: list[KeyRow] = []
-    after = 0
-    while page := await store.find("key", "agent", agent_id, after):
-        keys += [stored(KeyRow, document.doc, "key", document.id) for document in page]
-        after = page[-1].order
-    return keys
+    found = each(store, "key", "agent", agent_id)
+    return [stored(KeyRow, document.doc, "key", document.id) async for document in found]
 
 
 async def read_facts(store: Store, agent_id: str) -> Facts | None:
     """What Standing is told, read from the store; None where there is no such agent."""
-    document = await store.get("agent", agent_id)
-    return None if document is None else facts_of(stored(AgentRow, document.doc, "agent", agent_id))
+    row = await read_row(store, AgentRow, "agent", agent_id)
+    return None if row is None else facts_of(row)
 
 
 async def read_all_facts(store: Store) -> AsyncIterator[tuple[str, Facts]]:
     """Those of every agent that has a key: at the start, so that its keys are known to be its own."""
-    after = 0
-    while page := await store.find("agent", "keyed", "1", after, PAGE):
-        for document in page:
-            yield document.id, facts_of(stored(AgentRow, document.doc, "agent", document.id))
-        after = page[-1].order
+    async for document in each(store, "agent", "keyed", "1"):
+        yield document.id, facts_of(stored(AgentRow, document.doc, "agent", document.id))
 
 
 def put_key(row: KeyRow, version: int) -> Put:

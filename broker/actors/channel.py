@@ -25,14 +25,13 @@ from broker.core.conversation import Due
 from broker.core.machine import Now
 from broker.core.pace import Pace, Seen, Spent, recount
 from broker.store.port import Append, Put, Store
-from broker.store.stored import stored
+from broker.store.stored import each, read_row, stored
 from broker.wire.refusals import Refusal, refuse
 
 CHUNK: Final = 64
 """Agents that are told in one commit."""
 DUE_MS: Final = 2_000
 """So long after a message those who were not told yet are looked for, where the actor has not done it."""
-PAGE: Final = 500
 
 
 def channel_name(channel_id: str) -> str:
@@ -42,15 +41,12 @@ def channel_name(channel_id: str) -> str:
 
 async def read_channel(store: Store, channel_id: str) -> ChannelRow | None:
     """A channel as stored, or None."""
-    document = await store.get("channel", channel_id)
-    return None if document is None else stored(ChannelRow, document.doc, "channel", channel_id)
+    return await read_row(store, ChannelRow, "channel", channel_id)
 
 
 async def read_member(store: Store, channel_id: str, agent_id: str) -> MemberRow | None:
     """A member, or an invited agent; None for others."""
-    name = f"{channel_id}:{agent_id}"
-    document = await store.get("member", name)
-    return None if document is None else stored(MemberRow, document.doc, "member", name)
+    return await read_row(store, MemberRow, "member", f"{channel_id}:{agent_id}")
 
 
 class Do(msgspec.Struct, frozen=True):
@@ -151,13 +147,10 @@ class ChannelActor(RecordActor[ChannelRow]):
         state = self.channel
         state.row = record.row
         for name in ("channel", "invited"):
-            after = 0
-            while page := await self.store.find("member", name, self.key, after, PAGE):
-                for document in page:
-                    row = stored(MemberRow, document.doc, "member", document.id)
-                    state.members[row.agent_id] = row
-                    self._versions[row.agent_id] = document.version
-                after = page[-1].order
+            async for document in each(self.store, "member", name, self.key):
+                row = stored(MemberRow, document.doc, "member", document.id)
+                state.members[row.agent_id] = row
+                self._versions[row.agent_id] = document.version
         await self._read_back(state)
         for agent_id in state.members:
             self._sort(agent_id)

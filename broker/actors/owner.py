@@ -15,7 +15,7 @@ from broker.config import Owners
 from broker.core import owner as core
 from broker.core.owner import Life, OwnerRow
 from broker.store.port import Put, Store
-from broker.store.stored import stored
+from broker.store.stored import read_row, stored
 from broker.wire.refusals import Refusal, refuse
 
 _HOUR_MS: Final = 3_600_000
@@ -167,8 +167,7 @@ async def find_owner(store: Store, email: str) -> OwnerRow | None:
 
 async def read_owner(store: Store, owner_id: str) -> OwnerRow | None:
     """The owner with this id, or None."""
-    document = await store.get("owner", owner_id)
-    return None if document is None else stored(OwnerRow, document.doc, "owner", owner_id)
+    return await read_row(store, OwnerRow, "owner", owner_id)
 
 
 async def read_facts(store: Store, owner_id: str) -> Facts | None:

@@ -19,6 +19,8 @@ from broker.actors.pairdocs import (
     put_agreement,
     put_ended,
     put_request,
+    read_agreement,
+    read_request,
     tell_agreement,
     tell_request,
 )
@@ -31,7 +33,6 @@ from broker.core.agreement import DAY_MS, Agreement, PairRow, Request, Scope
 from broker.core.conversation import Due
 from broker.core.pairviews import show_agreement, show_request
 from broker.store.port import Put
-from broker.store.stored import stored
 from broker.wire.refusals import Refusal, refuse
 
 NO_REQUEST: Final = refuse("not_found", "there is no such contact request of yours")
@@ -299,26 +300,20 @@ class PairActor(MailActor):
 
     async def _closed(self, request_id: str, *, asker: str = "", target: str = "") -> Refusal:
         """Why a request that does not wait can't be answered or taken back by who asks."""
-        document = await self.store.get("contact", request_id)
-        if document is not None:
-            request = stored(Request, document.doc, "contact", request_id)
-            if asker == request.asker or target == request.target:
-                return refuse(
-                    "already_exists",
-                    f"this request waits no more: it was {request.status}",
-                    request_status=request.status,
-                )
-        return NO_REQUEST
+        request = await read_request(self.store, request_id)
+        if request is None or (asker != request.asker and target != request.target):
+            return NO_REQUEST
+        said = f"this request waits no more: it was {request.status}"
+        return refuse("already_exists", said, request_status=request.status)
 
     async def _revoke(self, command: Revoke) -> Any:
         now = self.clock.now_ms()
         for agreement in self.pair().agreements:
             if agreement.agreement_id == command.agreement_id:
                 return await self._end(agreement, "revoked", command.by, now, command.once)
-        document = await self.store.get("agreement", command.agreement_id)
-        if document is None:
+        over = await read_agreement(self.store, command.agreement_id)
+        if over is None:
             return NO_AGREEMENT
-        over = stored(Agreement, document.doc, "agreement", command.agreement_id)
         return await self.write(self.row, show_agreement(over, command.by, now), once=command.once)
 
     async def _end(

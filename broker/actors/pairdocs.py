@@ -15,7 +15,7 @@ from broker.core.agreement import Agreement, PairRow, Request, Scope, find_agree
 from broker.core.message import MessageRow
 from broker.core.pairviews import show_agreement, show_request
 from broker.store.port import Put, Store
-from broker.store.stored import stored
+from broker.store.stored import read_row
 
 FRESH: Final = 0
 """The version of a document that is not there yet."""
@@ -34,10 +34,25 @@ async def permission(store: Store, actor: str, towards: str, scope: Scope, now: 
 
     For what is decided elsewhere (a channel, a task): it is true at the moment of the read.
     """
-    document = await store.get("pair", pair_key(actor, towards))
-    if document is None or await present(store, towards, now) is None:
+    pair = await read_row(store, PairRow, "pair", pair_key(actor, towards))
+    if pair is None or await present(store, towards, now) is None:
         return None
-    return find_agreement(stored(PairRow, document.doc, "pair", document.id), actor, scope, now)
+    return find_agreement(pair, actor, scope, now)
+
+
+async def read_request(store: Store, request_id: str) -> Request | None:
+    """A contact request as stored, or None."""
+    return await read_row(store, Request, "contact", request_id)
+
+
+async def read_agreement(store: Store, agreement_id: str) -> Agreement | None:
+    """An agreement as stored, or None."""
+    return await read_row(store, Agreement, "agreement", agreement_id)
+
+
+async def read_message(store: Store, message_id: str) -> MessageRow | None:
+    """A direct message as stored, or None."""
+    return await read_row(store, MessageRow, "dm", message_id)
 
 
 def lane_name(sender: str, recipient: str) -> str:

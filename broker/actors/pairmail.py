@@ -12,7 +12,7 @@ import msgspec
 from broker.actors.agentdocs import version_of
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
-from broker.actors.pairdocs import FRESH, lane_name, present, put_message
+from broker.actors.pairdocs import FRESH, lane_name, present, put_message, read_message
 from broker.actors.receipts import Receipts, Stopped
 from broker.actors.record import RecordActor, Told
 from broker.config import Network
@@ -211,11 +211,9 @@ class MailActor(RecordActor[PairRow]):
 
     async def _shared(self, message_id: str) -> MessageRow | None:
         """A message between the two."""
-        document = await self.store.get("dm", message_id)
-        if document is None:
-            return None
-        message = stored(MessageRow, document.doc, "dm", message_id)
-        return message if pair_key(message.sender, message.recipient) == self.key else None
+        message = await read_message(self.store, message_id)
+        ours = message is not None and pair_key(message.sender, message.recipient) == self.key
+        return message if ours else None
 
     async def find_present(self, agent_id: str) -> AgentRow | None:
         return await present(self.store, agent_id, self.clock.now_ms())

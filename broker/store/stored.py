@@ -5,12 +5,13 @@ have none. Whoever decodes something that is stored does it here, so that no suc
 """
 
 import logging
+from collections.abc import AsyncIterator
 from typing import Final, TypeVar
 
 import msgspec
 
 from broker.store.complaints import Complaints
-from broker.store.port import Unavailable
+from broker.store.port import Document, Store, Unavailable
 
 T = TypeVar("T")
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -19,6 +20,21 @@ _SHOWN: Final = 8
 """Letters of a conversation's id that a log may show: who has all of it may read the transcript."""
 
 _complaints: Final = Complaints(logging.getLogger("turret.store"))
+
+
+async def read_row(store: Store, type: type[T], kind: str, id: str) -> T | None:
+    """Document `id` of `kind`, decoded; None where there is none. Raises Unavailable. Cancelling is safe."""
+    document = await store.get(kind, id)
+    return None if document is None else stored(type, document.doc, kind, id)
+
+
+async def each(store: Store, kind: str, name: str, value: str, page: int = 500) -> AsyncIterator[Document]:
+    """All documents with an index row (name, value), in its order, read `page` at a time. Raises Unavailable."""
+    after = 0
+    while documents := await store.find(kind, name, value, after, page):
+        for document in documents:
+            yield document
+        after = documents[-1].order
 
 
 def stored(type: type[T], text: bytes, kind: str, id: str) -> T:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from broker.actors.agent import SetPolicy
 from broker.actors.agentdocs import NO_AGENT, read_agent
 from broker.actors.pair import NO_AGREEMENT, NO_REQUEST, Ask, Cancel, Respond, Revoke
-from broker.actors.pairdocs import present
+from broker.actors.pairdocs import present, read_agreement, read_request
 from broker.core.agent import Policy
 from broker.core.agreement import DAY_MS, Agreement, Request, RequestState, Scope, pair_key, read_scopes
 from broker.core.pairviews import AgreementView, ContactRequest, show_agreement, show_request
@@ -178,7 +178,7 @@ async def respond_to_contact_request(
     Accepting makes an agreement (`agreement_id`) with the scopes and days asked for, or with fewer if you say so.
     """
     services, agent_id = context.services, me(context)
-    request = await _request(services, request_id)
+    request = await read_request(services.store, request_id)
     if request is None or request.target != agent_id:
         return NO_REQUEST
     command = Respond(
@@ -194,7 +194,7 @@ async def respond_to_contact_request(
 async def cancel_contact_request(context: Context, request_id: RequestParam) -> ContactRequest | Refusal:
     """Withdraw a contact request of yours that is pending."""
     services, agent_id = context.services, me(context)
-    request = await _request(services, request_id)
+    request = await read_request(services.store, request_id)
     if request is None or request.asker != agent_id:
         return NO_REQUEST
     command = Cancel(request_id, agent_id, context.once)
@@ -236,8 +236,7 @@ async def list_agreements(
 async def revoke_agreement(context: Context, agreement_id: AgreementParam) -> AgreementView | Refusal:
     """End one of your agreements: it allows nothing from then on, neither you nor the other one."""
     services, agent_id = context.services, me(context)
-    document = await services.store.get("agreement", agreement_id)
-    row = stored(Agreement, document.doc, "agreement", agreement_id) if document is not None else None
+    row = await read_agreement(services.store, agreement_id)
     if row is None or agent_id not in (row.one, row.other):
         return NO_AGREEMENT
     answer: AgreementView | Refusal = await services.house.ask(
@@ -264,11 +263,6 @@ async def set_contact_policy(context: Context, policy: PolicyParam) -> Policies 
         "agent", me(context), SetPolicy(policy, context.once)
     )
     return answer
-
-
-async def _request(services: Services, request_id: str) -> Request | None:
-    document = await services.store.get("contact", request_id)
-    return stored(Request, document.doc, "contact", request_id) if document is not None else None
 
 
 async def _may_ask(services: Services, asker: str) -> Refusal | None:

@@ -12,7 +12,7 @@ from broker.actors.desk import Used
 from broker.core import desk as core
 from broker.core.conversation import Conversation
 from broker.core.desk import CodeRow, DeskRow
-from broker.store.stored import stored
+from broker.store.stored import read_row, stored
 from broker.tools.context import Context, Services
 from broker.wire.refusals import Refusal, refuse
 
@@ -53,8 +53,7 @@ async def resolve(services: Services, code: str) -> DeskRow | None:
         document = await services.store.get("code", code)
         held = stored(CodeRow, document.doc, "code", code) if document is not None else None
         pk = held.pk if held is not None and held.closed_at is None else ""
-        found = await services.store.get("desk", pk)
-        row = stored(DeskRow, found.doc, "desk", pk) if found is not None else None
+        row = await read_row(services.store, DeskRow, "desk", pk)
         if row is not None and row.code == code:
             return None if _lapsed(services, row) else row
         if not pk or document is None or document.version == version:  # read twice: nobody holds it
@@ -64,11 +63,8 @@ async def resolve(services: Services, code: str) -> DeskRow | None:
 
 async def desk_of(services: Services, pk: str) -> DeskRow | None:
     """The desk that a key holds now."""
-    document = await services.store.get("desk", pk)
-    if document is None:
-        return None
-    row = stored(DeskRow, document.doc, "desk", pk)
-    return None if _lapsed(services, row) else row
+    row = await read_row(services.store, DeskRow, "desk", pk)
+    return None if row is None or _lapsed(services, row) else row
 
 
 def _lapsed(services: Services, row: DeskRow) -> bool:

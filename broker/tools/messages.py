@@ -8,10 +8,11 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from broker.actors.pairdocs import read_message
 from broker.actors.pairmail import NOT_AGREED, Marked, MarkRead, Send, Sent
 from broker.core.agreement import PairRow, pair_key
 from broker.core.message import MAX_BODY, Message, MessageRow, judge_body, shown
-from broker.store.stored import stored
+from broker.store.stored import each, stored
 from broker.tools.access import me
 from broker.tools.context import Context, Services
 from broker.tools.paging import AfterParam, LimitParam, cursor, read_page
@@ -101,8 +102,7 @@ async def mark_messages_read(context: Context, message_ids: IdsParam) -> Marked 
     ids = tuple(dict.fromkeys(message_ids))
     pairs: dict[str, list[str]] = {}
     for message_id in ids:
-        document = await services.store.get("dm", message_id)
-        row = stored(MessageRow, document.doc, "dm", message_id) if document is not None else None
+        row = await read_message(services.store, message_id)
         if row is not None and row.recipient == agent_id:
             pairs.setdefault(pair_key(row.sender, agent_id), []).append(message_id)
     answer: Any = Marked([], list(ids))
@@ -120,10 +120,9 @@ async def mark_messages_read(context: Context, message_ids: IdsParam) -> Marked 
 
 async def _unread(services: Services, agent_id: str) -> int:
     """How many messages an agent has not marked as read: the sum over those who wrote them."""
-    count = after = 0
-    while page := await services.store.find("pair", "unread", agent_id, after, 200):
-        count += sum(stored(PairRow, each.doc, "pair", each.id).lanes[agent_id].unread for each in page)
-        after = page[-1].order
+    count = 0
+    async for document in each(services.store, "pair", "unread", agent_id):
+        count += stored(PairRow, document.doc, "pair", document.id).lanes[agent_id].unread
     return count
 
 

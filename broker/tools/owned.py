@@ -12,6 +12,7 @@ from msgspec import Meta
 from broker.actors.agent import Claim
 from broker.actors.agentdocs import NO_CODE, find_claim, read_agent
 from broker.actors.pair import NO_REQUEST, Respond
+from broker.actors.pairdocs import read_request
 from broker.core.agent import AgentRow, Allowance, Key, allowance, is_over
 from broker.core.agreement import Request, Scope, pair_key
 from broker.core.claim import read_code
@@ -147,8 +148,7 @@ async def decide_request(
 ) -> DecidedRequest | Refusal:
     """Accept with no more scopes and days than asked for, or decline. not_found: it does not wait for this owner."""
     services = context.services
-    document = await services.store.get("contact", request_id)
-    request = stored(Request, document.doc, "contact", request_id) if document is not None else None
+    request = await read_request(services.store, request_id)
     if request is None or not await _is_to_decide(context, request, owner_id):
         return NO_REQUEST
     command = Respond(

@@ -57,7 +57,7 @@ MUTANTS = (
     (
         "message.reply",
         MAIL,
-        "return message if pair_key(message.sender, message.recipient) == self.key else None",
+        "return message if ours else None",
         "return message",
     ),
     ("message.read", MESSAGES, "if row is not None and row.recipient == agent_id:", "if row is not None:"),

@@ -17,8 +17,9 @@ MUTANTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "threat.foreign-ids",
         "broker/tools/lookup.py",
-        '        found = await services.store.get("desk", pk)\n        row = stored(DeskRow, found.doc',
-        '        found = await services.store.get("desk", pk) if pk else None\n        row = stored(DeskRow, found.doc',
+        '        row = await read_row(services.store, DeskRow, "desk", pk)\n        if row is not None and row.code',
+        '        row = await read_row(services.store, DeskRow, "desk", pk) if pk else None\n'
+        "        if row is not None and row.code",
     ),
     ("threat.planted-file", KEYFILE, "    aside.unlink(missing_ok=True)", "    pass"),
     (

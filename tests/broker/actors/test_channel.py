@@ -473,8 +473,7 @@ async def test_two_that_answer_each_other_at_once_are_stopped_and_both_are_told(
 
 
 @pytest.mark.requirement("channel.seq")
-async def test_the_members_are_read_back_by_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actors, "PAGE", 2)
+async def test_the_members_are_read_back() -> None:
     store = MemoryStore()
     async with open_bench(store=store) as bench:
         town = await open_town(bench, 5, private=True)

@@ -5,8 +5,9 @@ import logging
 import msgspec
 import pytest
 
-from broker.store.port import Unavailable
-from broker.store.stored import damaged, stored
+from broker.store.memory import MemoryStore
+from broker.store.port import Put, Unavailable, Unit
+from broker.store.stored import damaged, each, read_row, stored
 
 pytestmark = pytest.mark.requirement("faults.damage")
 
@@ -39,3 +40,15 @@ def test_a_conversations_id_is_not_told_whole(caplog: pytest.LogCaptureFixture) 
     error = damaged("conv", "a1b2c3d4e5f6a7b8", "gone")
     assert "conv a1b2c3d4… is damaged: gone" in caplog.text
     assert "e5f6" not in caplog.text + str(error)
+
+
+async def test_a_row_is_read_by_its_type_and_all_of_an_index_page_after_page() -> None:
+    store = MemoryStore()
+    for x in range(5):
+        await store.commit(Unit(puts=(Put("point", f"p{x}", 0, b'{"x":%d}' % x, (("all", "1"),)),)))
+    assert await read_row(store, Point, "point", "p3") == Point(3)
+    assert await read_row(store, Point, "point", "p9") is None
+    for page in (1, 2, 5, 500):
+        assert [document.id async for document in each(store, "point", "all", "1", page)] == [
+            f"p{x}" for x in range(5)
+        ]

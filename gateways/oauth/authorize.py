@@ -31,8 +31,8 @@ _PAGE: Final = """<!doctype html>
 _ASIDE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>This sign-in can’t go on</title></head>
-<body><main><h1>This sign-in can’t go on</h1><p>The application asked for it in a way that is not taken here. Nothing
-was allowed.</p>
+<body><main><h1>This sign-in can’t go on</h1><p>What the application asks for can’t be taken now, or not as it
+asks. Nothing was allowed.</p>
 <p>It says that it is at <strong><bdi>%s</bdi></strong>. If you know that site, <a href="%s">go back to it</a>.</p>
 </main></body></html>
 """

@@ -57,9 +57,10 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
         tools = importlib.import_module("gateways.commands.tools").tools()
-        rest = {name.replace("_", "-"): tool.title for name, tool in tools.items()}
-        with formatter.section("Tools of the wire"):
-            formatter.write_dl([(name, words) for name, words in rest.items() if name not in _COMMANDS])
+        for face in dict.fromkeys(["wire", *(tool.face for tool in tools.values())]):
+            rest = {name.replace("_", "-"): tool.title for name, tool in tools.items() if tool.face == face}
+            with formatter.section(f"Tools of the {face}"):
+                formatter.write_dl([(name, words) for name, words in rest.items() if name not in _COMMANDS])
 
 
 @click.pass_context

@@ -14,10 +14,10 @@ import msgspec
 import trio
 
 from gateways.client.clockwork import WireClock
-from gateways.client.errors import Disconnected, WireFault
+from gateways.client.errors import Disconnected
 from gateways.client.link import ANSWER_S, Hello, read_hello
 from gateways.client.mcp_link import ToolCaller
-from gateways.client.pins import address
+from gateways.client.pins import address, another_wire
 from gateways.client.signer import join_params
 from gateways.client.socket import Socket, open_socket
 
@@ -65,7 +65,7 @@ async def check_wire(asker: Asker, wire: str, clock: WireClock) -> None:
     """See that the other end shows the pinned wire's key, and take over its time. Raises WireFault."""
     shown, now_ms = await asker.greet()
     if shown != wire:
-        raise WireFault(f"the wire shows the key {shown}, not {wire}")
+        raise another_wire(shown, wire)
     clock.correct(now_ms)
 
 

@@ -18,6 +18,7 @@ import trio
 from broker.wire.events import Resume
 from gateways.client.clockwork import Backoff
 from gateways.client.errors import Disconnected, Refused, WireFault
+from gateways.client.pins import another_wire
 from gateways.client.signer import Signer, join_params
 from gateways.client.socket import Socket, open_socket
 
@@ -191,7 +192,7 @@ class WebSocketLink:
         if self._hello is None:
             raise Disconnected(f"no greeting in {ANSWER_S:g} s: is that a wire?")
         if self._hello.wire != self.signer.wire:
-            raise WireFault(f"the wire shows the key {self._hello.wire}, not {self.signer.wire}")
+            raise another_wire(self._hello.wire, self.signer.wire)
         self.signer.clock.correct(self._hello.time)
         return self._hello
 

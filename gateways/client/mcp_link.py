@@ -19,6 +19,7 @@ from gateways import eventstream, jsonrpc
 from gateways.client.clockwork import Backoff
 from gateways.client.errors import Disconnected, Refused, WireFault
 from gateways.client.link import ANSWER_S, Deliver, read_resume
+from gateways.client.pins import another_wire
 from gateways.client.signer import Signer, join_params
 from gateways.client.socket import MAX_FRAME, read_answer, read_refusal
 
@@ -98,7 +99,7 @@ class McpLink:
         """See the pinned wire's key and its clock before anything is signed."""
         found = msgspec.json.decode(await self.request("wire_info", b"{}"), type=dict[str, Any])
         if found.get("wire") != self.signer.wire:
-            raise WireFault(f"the wire shows the key {found.get('wire')}, not {self.signer.wire}")
+            raise another_wire(found.get("wire"), self.signer.wire)
         if isinstance(now := found.get("time"), int):
             self.signer.clock.correct(now)
 

@@ -77,6 +77,14 @@ class Pins:
         )
 
 
+def another_wire(shown: object, wire: str) -> WireFault:
+    """What is raised where the other end shows another key than the one that was given or pinned."""
+    return WireFault(
+        f"the wire shows the key {shown}, not {wire}, which was given or met first at this address; if it is another "
+        f"broker by right, give its key (--wire, wire=), or take the old line out of {known_wires_path()}"
+    )
+
+
 async def read_well_known(url: str, client: httpx.AsyncClient) -> dict[str, Any]:
     """The wire's description, from the origin of `url`. Raises Disconnected, or WireFault for nonsense.
 

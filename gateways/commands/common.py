@@ -63,6 +63,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
+_NOBODY: Final = "; is a broker running there? (turret serve starts one, --url names another)"
 _HELP: Final = {
     "url": f"The broker: http(s)://HOST:PORT, ws(s)://…, or http(s)://…/mcp. Env TURRET_URL. [{DEFAULT_URL}]",
     "key": "Your key file. Env TURRET_KEY.",
@@ -132,7 +133,8 @@ def explain(fault: BaseException) -> tuple[str, int] | None:
         case CallEnded():
             return f"call_ended: {fault}", REFUSED
         case Disconnected():
-            return f"cannot_connect: {fault}", NO_CONNECTION
+            refused = str(fault).endswith("Connection refused")
+            return f"cannot_connect: {fault}{_NOBODY if refused else ''}", NO_CONNECTION
         case WireFault():
             return f"wire_fault: {fault}", REFUSED
         case DealerError():

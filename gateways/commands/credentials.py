@@ -3,6 +3,7 @@ every program on the machine could read it.
 
 1. `--token-file FILE` (or TURRET_TOKEN_FILE) has one line, an access token; `-` reads it from standard input.
 2. `--agent AGENT_ID` with `--key FILE` asks the broker's authorization server for one (private_key_jwt), once a run.
+   Where a tool needs one, the agent's id is known from FILE.agent, too.
 3. A token is shown to an address without TLS on this machine alone, and no message holds it.
 """
 
@@ -20,6 +21,7 @@ import msgspec
 from broker.wire.ids import AGENT
 from gateways.client.clockwork import WireClock
 from gateways.client.mcp_link import http_client
+from gateways.client.registration import identity_path, load_identity
 from gateways.client.token import Tokens
 from gateways.commands.common import USAGE, Failure, Options
 from gateways.keyfile import load_key
@@ -53,7 +55,7 @@ def credential_options() -> list[click.Option]:
             ["--agent"],
             metavar="AGENT_ID",
             envvar="TURRET_AGENT",
-            help="Act as this agent, by a token that --key gets. Env TURRET_AGENT.",
+            help="Act as this agent, by a token that --key gets. Env TURRET_AGENT. [as the key's .agent file says]",
         ),
     ]
 
@@ -73,6 +75,14 @@ def take_credentials(values: dict[str, Any]) -> Credentials:
     if agent is not None and not AGENT.fullmatch(agent):
         raise click.UsageError("an agent's id is ag_ and 26 characters")
     return Credentials(token_file, agent)
+
+
+def of_the_key(options: Options) -> Credentials:
+    """The agent of --key, as the file says that `turret agent-register` left beside it; else none."""
+    if options.key is None:
+        return Credentials()
+    found = load_identity(identity_path(options.key), load_key(options.key).pk)
+    return Credentials(None, found.agent_id if found is not None else None)
 
 
 async def fetch_token(options: Options, credentials: Credentials, scope: str | None) -> str | None:

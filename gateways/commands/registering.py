@@ -9,7 +9,8 @@ import httpx
 from gateways.client.asking import open_asker
 from gateways.client.clockwork import Backoff
 from gateways.client.registration import Identity, asked_path, load_identity, register, save_identity
-from gateways.commands.common import Options, common, run
+from gateways.client.show import printable
+from gateways.commands.common import Options, common, echo_error, run
 from gateways.commands.reading import signer_for
 from gateways.keyfile import load_key
 
@@ -40,6 +41,7 @@ async def _register(options: Options, name: str, path: Path) -> Identity:
     key = load_key(options.key_path())
     known = load_identity(path, key.pk)
     if known is not None:
+        echo_error(f"{path}: registered already, as {printable(known.name)}; nothing was done")
         return known
     async with open_asker(options.url) as asker:
         signer = await signer_for(options, asker, key)

@@ -21,11 +21,22 @@ from broker.wire.statement import TABLE
 from gateways.client.asking import open_asker
 from gateways.client.signer import Signer
 from gateways.commands.common import Failure, Options, common, common_options, run
-from gateways.commands.credentials import Credentials, credential_options, fetch_token, take_credentials
+from gateways.commands.credentials import (
+    Credentials,
+    credential_options,
+    fetch_token,
+    of_the_key,
+    take_credentials,
+)
 from gateways.commands.reading import signer_for
 from gateways.keyfile import load_key
 
+_FORM: Final = {"object": " (JSON, @FILE or -)", "array": " (may be repeated)"}
 _SIGNED: Final = ("statement", "sig", "new_sig")
+_WAY_IN: Final = (
+    "this needs a token: give --key FILE of an agent (turret agent-register makes one), with --agent AGENT_ID where no "
+    "FILE.agent is beside it, or --token-file FILE"
+)
 _STATEMENT_MEMBERS: Final[dict[str, dict[str, Any]]] = {
     "allow": {"type": "array", "items": {"type": "string"}, "description": "a key that always rings"},
     "deny": {"type": "array", "items": {"type": "string"}, "description": "a key that never rings"},
@@ -87,10 +98,9 @@ async def _ask(
     options: Options, tool: Tool, params: dict[str, Any], new_key: Path | None, credentials: Credentials
 ) -> Any:
     if tool.scope is not None and not credentials.given:
-        raise Failure(
-            "unauthenticated",
-            "this needs a token: give --token-file FILE, or --agent AGENT_ID and --key FILE",
-        )
+        credentials = of_the_key(options)
+        if not credentials.given:
+            raise Failure("unauthenticated", _WAY_IN)
     signs = "statement" in tool.params and "statement" not in params
     if credentials.given and tool.name not in TABLE:  # a reader's statement; the token says who reads
         signs = False
@@ -145,7 +155,7 @@ def _required(tool: Tool) -> list[str]:
 
 def _option(name: str, schema: Mapping[str, Any], required: bool) -> click.Option:
     kind = schema.get("type")
-    words = str(schema.get("description", "")) + (" (JSON, @FILE or -)" if kind == "object" else "")
+    words = str(schema.get("description", "")) + _FORM.get(str(kind), "")
     return click.Option(
         [f"--{name.replace('_', '-')}", name],
         type=click.INT if kind == "integer" else click.BOOL if kind == "boolean" else click.STRING,
@@ -176,5 +186,5 @@ def _help(tool: Tool, name: str) -> str:
     needs = "".join(f" --{option.replace('_', '-')} …" for option in _required(tool))
     key = " --key FILE" if "statement" in tool.params else ""
     key += " --new-key FILE" if "new_sig" in tool.params else ""
-    key += " --token-file FILE" if tool.scope is not None else ""
+    key += " --key FILE" if tool.scope is not None and not key else ""
     return f"{tool.description}\n\n\b\nExample:\n  turret {name}{needs}{key}"

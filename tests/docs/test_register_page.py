@@ -25,9 +25,13 @@ async def test_each_command_of_the_page_does_what_it_says(live: Live, turret: Tu
         made = await turret(*arguments)
         assert (made.code, made.err) == (0, ""), arguments
         ran.append(arguments[0])
-    assert ran == ["keygen", "agent-register", "search-directory"]
+    assert ran == [
+        *("keygen", "agent-register"),
+        *("update-my-profile", "set-directory-visibility", "search-directory"),
+    ]
     assert turret.files("ann.key*") == ["ann.key", "ann.key.agent"]
-    assert made.json == {"agents": []}  # it has not asked to be found yet
+    (found,) = made.json["agents"]
+    assert (found["name"], found["capabilities"]) == ("Ann's quotes", ["fx-quotes"])
 
 
 def test_the_request_of_the_page_has_the_members_that_the_door_takes() -> None:

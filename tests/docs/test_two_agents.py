@@ -131,8 +131,8 @@ async def test_two_agents_do_what_the_tutorial_says(
                     assert await asker.wait() == 0
                 assert await agents.said(listener, 2) == SHOWN[2]
             await claim(live, code)
-            whoami = blocks(PAGE, "sh")[3].replace("ag_…", alfa)
-            assert json.loads(await agents.turret(whoami))["tier"] == "claimed"
+            shown = json.loads(await agents.turret(blocks(PAGE, "sh")[3]))
+            assert (shown["agent_id"], shown["tier"]) == (alfa, "claimed")
             async with agents.running("guest.py") as guest, agents.running("host.py", brav) as host:
                 assert await agents.said(host, 2) == SHOWN[3]
                 assert await agents.said(guest, 1) == SHOWN[4]

@@ -53,6 +53,8 @@ def test_help_lists_the_commands_and_the_tools_that_are_no_commands(
     for name in (*cli._COMMANDS, "send-env", "wire-info"):
         assert f"\n  {name} " in shown
     assert shown.count("\n  presence ") == 1
+    assert shown.index("Tools of the wire:") < shown.index("send-env") < shown.index("Tools of the network:")
+    assert shown.index("Tools of the network:") < shown.index("get-inbox")
     assert cli.run(["--version"]) == 0
 
 

@@ -22,6 +22,7 @@ async def test_a_token_is_got_by_the_key_and_serves_in_a_file(live: Live, turret
     token = (await out.read_text()).strip()
     assert token not in ran.out
     assert (await turret("whoami", "--token-file", str(out))).json["agent_id"] == made.json["agent_id"]
+    assert (await turret("whoami", "--key", key)).json["agent_id"] == made.json["agent_id"]
     shown = await turret("agent-token", "--key", key, "--agent", made.json["agent_id"])
     assert (len(shown.out.split(".")), shown.out != token + "\n") == (3, True)
 

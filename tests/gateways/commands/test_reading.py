@@ -87,6 +87,7 @@ async def test_a_changed_wire_is_refused_before_anything_is_signed(live: Live, t
     ran = await turret("read", "00" * 8, "--key", key, "--wire", "ee" * 32)
     assert ran.code == 1
     assert ran.err.startswith("turret: wire_fault: the wire shows the key")
+    assert "known_wires" in ran.err, "what to do about it"
 
 
 def test_all_keys_that_the_wire_lists_are_its_own() -> None:

@@ -23,8 +23,9 @@ async def test_an_agent_is_registered_once_and_its_code_kept_for_its_owner_alone
     kept = trio.Path(f"{key}.agent")
     assert (await kept.stat()).st_mode & 0o777 == 0o600
     assert json.loads(await kept.read_text())["claim_code"] == code.removeprefix("claim code: ")
-    again = await turret("agent-register", "Ann's quotes", "--key", key, "--json")
+    again = await turret("agent-register", "Another", "--key", key, "--json")
     assert again.json["agent_id"] == agent_id
+    assert "registered already, as Ann's quotes" in again.err
     document = await live.broker._services.store.get("key", load_key(Path(key)).pk)
     assert document is not None
     assert json.loads(document.doc)["kid"] == thumbprint(load_key(Path(key)).pk)

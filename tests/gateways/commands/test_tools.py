@@ -18,12 +18,20 @@ async def key(turret: Turret) -> str:
     return await trio.to_thread.run_sync(turret.key, "alfa")
 
 
+def takes_a_list(name: str) -> bool:
+    properties = tools()[name].input_schema["properties"].values()
+    if name in ("screen_desk", "presence"):  # a statement's lists; a command of its own
+        return name == "screen_desk"
+    return any(each.get("type") == "array" for each in properties)
+
+
 @pytest.mark.requirement("cli.tools")
 @pytest.mark.parametrize("name", sorted(tools()))
 def test_every_tool_has_a_command_with_its_params_as_options(turret: Turret, name: str) -> None:
     ran = turret.run(name.replace("_", "-"), "--help")
     assert ran.code == 0
     assert f"turret {name.replace('_', '-')}" in ran.out
+    assert ("(may be repeated)" in " ".join(ran.out.split())) == takes_a_list(name)
     command = command_for(tools()[name])
     options = {option for parameter in command.params for option in parameter.opts}
     signed = {"statement", "sig", "new_sig"} if "statement" in tools()[name].params else set()

@@ -88,16 +88,18 @@ async def run_once(context: Context, once: Once, run: Run) -> Any:
         return answer
 
 
-def read_stored(once: Once, remembered: Remembered | None, now_ms: int) -> Any:
-    """The answer remembered for the identical request, IDEMPOTENCY_MISMATCH for another one, None for none."""
-    if remembered is None or remembered.until < now_ms:
+def read_stored(once: Once, remembered: Remembered | None) -> Any:
+    """The answer remembered for the identical request, IDEMPOTENCY_MISMATCH for another one, None for none.
+
+    A key whose time is over holds until it is swept: another request could not be remembered under it.
+    """
+    if remembered is None:
         return None
     return read_outcome(remembered) if remembered.digest == once.digest else _mismatch()
 
 
 async def _stored(context: Context, once: Once) -> Any:
-    services = context.services
-    return read_stored(once, await services.store.recall(once.scope, once.key), services.clock.now_ms())
+    return read_stored(once, await context.services.store.recall(once.scope, once.key))
 
 
 async def _keep(context: Context, once: Once, refusal: Refusal) -> Any:

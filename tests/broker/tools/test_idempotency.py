@@ -10,7 +10,7 @@ import trio
 
 from broker.actors.record import Index, RecordActor
 from broker.store.memory import MemoryStore
-from broker.store.port import Unit
+from broker.store.port import Retention, Unit
 from broker.tools import registry
 from broker.tools.context import Caller, Context
 from broker.tools.idempotency import bind, run_once
@@ -189,10 +189,19 @@ async def test_a_final_refusal_is_kept_and_a_passing_one_is_not(bench: Bench) ->
 async def test_a_key_is_forgotten_after_thirty_days(bench: Bench) -> None:
     ask = asker(bench, await make_agent(counting(bench), "alice"))
     await ask(1)
+
+    async def sweep() -> None:
+        await bench.store.sweep(Retention(now=bench.clock.now_ms(), events_before=0, events_keep=0))
+
     bench.clock.step(30 * DAY_MS - 1)
-    assert await ask(1) == b'{"count":1}'
+    await sweep()
+    assert code(await ask(2)) == "IDEMPOTENCY_MISMATCH"
     bench.clock.step(2)
-    assert code(await ask(1)) == "accepted"
+    assert (
+        code(await ask(2)) == "IDEMPOTENCY_MISMATCH"
+    )  # and not one that is never settled: it is not swept yet
+    await sweep()
+    assert await ask(2) == b'{"count":3}'
 
 
 @pytest.mark.parametrize("key", ["", "a b", "é", "x" * 129, 5])

@@ -1,8 +1,10 @@
 """Reports of agents about agents."""
 
 import pytest
+import trio
 
 from broker.actors.report import ReportRow
+from broker.app import Caller
 from broker.store.stored import stored
 from broker.tools.reports import MOST_OPEN
 from tests.support.agents import make_agent
@@ -62,3 +64,20 @@ async def test_so_many_reports_of_one_agent_are_open_at_most(bench: Bench) -> No
             )
         )
     assert answers == ["accepted"] * MOST_OPEN + ["quota_exceeded"]
+
+
+@pytest.mark.requirement("identity.reports")
+async def test_reports_at_once_are_counted_like_those_one_after_the_other(bench: Bench) -> None:
+    ann = await make_agent(bench, "Ann")
+    others = [await make_agent(bench, f"agent {n}") for n in range(MOST_OPEN + 5)]
+    codes: list[str] = []
+
+    async def report(about: Caller) -> None:
+        params = {"target_agent_id": about.agent, "category": "other", "details": "x"}
+        codes.append(code(await bench.call("report_agent", ann, **params)))
+
+    async with trio.open_nursery() as nursery:
+        for about in (*others, *others):
+            nursery.start_soon(report, about)
+    assert codes.count("accepted") == MOST_OPEN
+    assert len(await bench.store.find("report", "status", "open")) == MOST_OPEN

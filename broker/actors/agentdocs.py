@@ -12,7 +12,7 @@ from broker.actors.standing import Facts
 from broker.core.agent import AgentRow, is_over
 from broker.core.claim import ClaimCode
 from broker.store.port import Document, Put, Store
-from broker.store.stored import each, read_row, stored
+from broker.store.stored import every, read_row, stored
 from broker.wire.refusals import refuse
 
 NO_AGENT: Final = refuse("not_found", "there is no such agent")
@@ -53,6 +53,12 @@ async def read_agent(store: Store, agent_id: str, now_ms: int) -> AgentRow | Non
     return None if row is None or is_over(row, now_ms) else row
 
 
+async def present(store: Store, agent_id: str, now_ms: int) -> AgentRow | None:
+    """An agent that others may see and deal with; None for one that is suspended, gone, or never was."""
+    row = await read_agent(store, agent_id, now_ms)
+    return row if row is not None and row.suspended is None else None
+
+
 async def find_claim(store: Store, code: ClaimCode, now_ms: int) -> AgentRow | None:
     """The agent that waits for a claim code."""
     for document in await store.find("agent", "claim", code.selector):
@@ -64,7 +70,7 @@ async def find_claim(store: Store, code: ClaimCode, now_ms: int) -> AgentRow | N
 
 async def read_keys(store: Store, agent_id: str) -> list[KeyRow]:
     """All keys that an agent has or had, in the order in which they joined."""
-    found = each(store, "key", "agent", agent_id)
+    found = every(store, "key", "agent", agent_id)
     return [stored(KeyRow, document.doc, "key", document.id) async for document in found]
 
 
@@ -76,7 +82,7 @@ async def read_facts(store: Store, agent_id: str) -> Facts | None:
 
 async def read_all_facts(store: Store) -> AsyncIterator[tuple[str, Facts]]:
     """Those of every agent that has a key: at the start, so that its keys are known to be its own."""
-    async for document in each(store, "agent", "keyed", "1"):
+    async for document in every(store, "agent", "keyed", "1"):
         yield document.id, facts_of(stored(AgentRow, document.doc, "agent", document.id))
 
 

@@ -25,7 +25,7 @@ from broker.core.conversation import Due
 from broker.core.machine import Now
 from broker.core.pace import Pace, Seen, Spent, recount
 from broker.store.port import Append, Put, Store
-from broker.store.stored import each, read_row, stored
+from broker.store.stored import every, read_row, stored
 from broker.wire.refusals import Refusal, refuse
 
 CHUNK: Final = 64
@@ -147,7 +147,7 @@ class ChannelActor(RecordActor[ChannelRow]):
         state = self.channel
         state.row = record.row
         for name in ("channel", "invited"):
-            async for document in each(self.store, "member", name, self.key):
+            async for document in every(self.store, "member", name, self.key):
                 row = stored(MemberRow, document.doc, "member", document.id)
                 state.members[row.agent_id] = row
                 self._versions[row.agent_id] = document.version

@@ -21,7 +21,7 @@ from broker.core.client import ClientRow, fault
 from broker.core.conversation import Due
 from broker.core.grant import Fresh, GrantRow, Shown, Stolen
 from broker.store.port import Document, Put, Remember, Store, Unit
-from broker.store.stored import each, read_row, stored
+from broker.store.stored import every, read_row, stored
 from broker.wire.refusals import Refusal, refuse
 
 CLIENTS: Final = 10_000
@@ -143,7 +143,7 @@ class ClientsActor(Actor[int]):
 
     async def load(self) -> int:
         count = 0
-        async for _ in each(self.store, "client", "all", "1"):
+        async for _ in every(self.store, "client", "all", "1"):
             count += 1
         return count
 

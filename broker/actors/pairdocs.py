@@ -1,4 +1,4 @@
-"""What stands beside a pair's row (requests, agreements, messages), whom its commits tell, and who is there at all.
+"""What stands beside a pair's row (requests, agreements, messages), and whom its commits tell.
 
 Written by the pair's actor alone, so each is put twice at most, and its version is known.
 """
@@ -7,10 +7,9 @@ from typing import Final
 
 import msgspec
 
-from broker.actors.agentdocs import read_agent
+from broker.actors.agentdocs import present
 from broker.actors.calls import agent_stream
 from broker.actors.record import Told
-from broker.core.agent import AgentRow
 from broker.core.agreement import Agreement, PairRow, Request, Scope, find_agreement, pair_key
 from broker.core.message import MessageRow
 from broker.core.pairviews import show_agreement, show_request
@@ -21,12 +20,6 @@ FRESH: Final = 0
 """The version of a document that is not there yet."""
 WAITING: Final = 1
 """The version of a request that waits, of an agreement that holds, of a slot that is taken."""
-
-
-async def present(store: Store, agent_id: str, now: int) -> AgentRow | None:
-    """An agent that others may deal with; None for one that is suspended, gone, or never was."""
-    row = await read_agent(store, agent_id, now)
-    return row if row is not None and row.suspended is None else None
 
 
 async def permission(store: Store, actor: str, towards: str, scope: Scope, now: int) -> Agreement | None:

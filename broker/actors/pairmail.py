@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from broker.actors.agentdocs import version_of
+from broker.actors.agentdocs import present, version_of
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
-from broker.actors.pairdocs import FRESH, lane_name, present, put_message, read_message
+from broker.actors.pairdocs import FRESH, lane_name, put_message, read_message
 from broker.actors.receipts import Receipts, Stopped
 from broker.actors.record import RecordActor, Told
 from broker.config import Network

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta
 
-from broker.actors.agentdocs import NO_AGENT, read_agent
+from broker.actors.agentdocs import NO_AGENT, present, read_agent
 from broker.core.agent import CAPABILITY, MAX_CAPABILITIES, MAX_DESCRIPTION, AgentRow, is_over
 from broker.store.stored import stored
 from broker.tools.context import Context, Services
@@ -24,7 +24,7 @@ from broker.wire.statement import read_statement
 __all__ = ["NO_AGENT", "Proof", "ask", "find", "page", "presence_of", "prove_key", "seen"]
 
 AgentParam = Annotated[
-    str, Meta(pattern=rf"^ag_{ULID}$(?!\n)", description="an agent's id: ag_ and the 26 characters of a ULID")
+    str, Meta(pattern=rf"^ag_{ULID}$(?!\n)", description="an agent's id, `ag_` and 26 characters")
 ]
 NameParam = Annotated[
     str,
@@ -102,15 +102,15 @@ class Found(NamedTuple):
     next: str | None
 
 
-async def find(services: Services, agent_id: str) -> AgentRow | None:
-    """An agent that lives, suspended or not."""
-    return await read_agent(services.store, agent_id, services.clock.now_ms())
+async def find(services: Services, agent_id: str, owner_id: str | None = None) -> AgentRow | None:
+    """An agent that lives, suspended or not (and is this owner's, where one is named)."""
+    row = await read_agent(services.store, agent_id, services.clock.now_ms())
+    return None if row is None or owner_id not in (None, row.owner_id) else row
 
 
 async def seen(services: Services, agent_id: str) -> AgentRow | None:
     """An agent that others may see: it lives, and is not suspended."""
-    row = await find(services, agent_id)
-    return None if row is None or row.suspended is not None else row
+    return await present(services.store, agent_id, services.clock.now_ms())
 
 
 def presence_of(services: Services, row: AgentRow) -> Seen:

@@ -10,14 +10,15 @@ import trio
 from msgspec import Meta
 
 from broker.actors.agent import SetPolicy
-from broker.actors.agentdocs import NO_AGENT, read_agent
 from broker.actors.pair import NO_AGREEMENT, NO_REQUEST, Ask, Cancel, Respond, Revoke
-from broker.actors.pairdocs import present, read_agreement, read_request
+from broker.actors.pairdocs import read_agreement, read_request
 from broker.core.agent import Policy
 from broker.core.agreement import DAY_MS, Agreement, Request, RequestState, Scope, pair_key, read_scopes
 from broker.core.pairviews import AgreementView, ContactRequest, show_agreement, show_request
 from broker.store.stored import stored
+from broker.tools import agents
 from broker.tools.access import me
+from broker.tools.agents import NO_AGENT
 from broker.tools.context import Context, Services
 from broker.tools.paging import AfterParam, LimitParam, cursor, read_page
 from broker.tools.registry import tool
@@ -106,7 +107,7 @@ async def request_contact(
         return asked
     if target_agent_id == asker:
         return refuse("bad_request", "that is you yourself", path="target_agent_id")
-    if await present(services.store, target_agent_id, services.clock.now_ms()) is None:
+    if await agents.seen(services, target_agent_id) is None:
         return NO_AGENT
     command = Ask(
         services.new_id("cr_"),
@@ -159,7 +160,7 @@ async def list_contact_requests(
         if request.status == "pending":
             if request.expires_at <= now:
                 continue  # it is just being ended
-            if direction == "incoming" and await present(services.store, request.asker, now) is None:
+            if direction == "incoming" and await agents.seen(services, request.asker) is None:
                 continue
         found.append(show_request(request, agent_id))
     return Requests(found, cursor(name, documents[-1]) if more else None)
@@ -225,7 +226,7 @@ async def list_agreements(
     for document in documents:
         agreement = stored(Agreement, document.doc, "agreement", document.id)
         other = agreement.other if agreement.one == agent_id else agreement.one
-        silent = await present(services.store, other, now) is None
+        silent = await agents.seen(services, other) is None
         view = show_agreement(agreement, agent_id, now, silent=silent)
         if include_inactive or view.status == "active":
             found.append(view)
@@ -249,7 +250,7 @@ async def revoke_agreement(context: Context, agreement_id: AgreementParam) -> Ag
 async def get_contact_policy(context: Context) -> ContactPolicy | Refusal:
     """How contact requests to you are handled: agent-decides, owner-decides, auto-accept or deny."""
     services = context.services
-    row = await read_agent(services.store, me(context), services.clock.now_ms())
+    row = await agents.find(services, me(context))
     if row is None:
         return NO_AGENT
     alone = row.policy == "owner-decides" and row.owner_id is None
@@ -289,7 +290,7 @@ async def _may_ask(services: Services, asker: str) -> Refusal | None:
             limit=settings.requests_open,
         )
     if await services.store.get("slot", asker) is not None:
-        row = await read_agent(services.store, asker, now)
+        row = await agents.find(services, asker)
         if row is not None and row.tier == "unclaimed":
             return refuse(
                 "quota_exceeded", "you may hold one agreement until an owner claims you", reason="agreements"

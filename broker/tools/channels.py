@@ -12,15 +12,17 @@ from msgspec import UNSET, Meta, UnsetType
 
 from broker.actors.channel import ChannelActor, Do, HasRead, channel_name, read_channel, read_member
 from broker.core import channel as core
-from broker.core.agent import AgentRow, allowance, is_over
+from broker.core.agent import allowance
 from broker.core.channel import BODY_BYTES, METADATA_BYTES, ChannelRow, MemberRow, Message, Role
 from broker.store.port import Entry
 from broker.store.stored import stored
+from broker.tools import agents
 from broker.tools.access import me
+from broker.tools.agents import NO_AGENT, AgentParam
 from broker.tools.context import Context, Services
 from broker.tools.registry import tool
 from broker.wire.canonical import canonicalize
-from broker.wire.ids import ULID, ChannelParam
+from broker.wire.ids import ChannelParam
 from broker.wire.refusals import Refusal, refuse
 
 T = TypeVar("T")
@@ -28,9 +30,6 @@ LIST: Final = 50
 PAGE_BYTES: Final = 262_144
 """What one page of messages gives at most, one message apart."""
 
-AgentParam = Annotated[
-    str, Meta(pattern=rf"^ag_{ULID}$(?!\n)", description="an agent's id, `ag_` and 26 characters")
-]
 NameParam = Annotated[
     str,
     Meta(
@@ -167,9 +166,9 @@ async def invite_agent_to_channel(
 ) -> Membership | Refusal:
     """Invite an agent to a private channel of yours. It hears of it on its stream, and may join or leave it be."""
     if await _is_owner(context, channel_id):  # others are told nothing of agents
-        invited = await _agent(context.services, invited_agent_id)
-        if isinstance(invited, Refusal):
-            return invited
+        invited = await agents.find(context.services, invited_agent_id)
+        if invited is None:
+            return NO_AGENT
     return await _ask(context, channel_id, core.Invite(me(context), invited_agent_id), Membership)
 
 
@@ -218,8 +217,8 @@ async def list_channel_members(
     members: list[Member] = []
     for document in page[:limit]:
         each = stored(MemberRow, document.doc, "member", document.id)
-        agent = await _agent(context.services, each.agent_id)
-        if not isinstance(agent, Refusal):  # one that is gone vanishes
+        agent = await agents.find(context.services, each.agent_id)
+        if agent is not None:  # one that is gone vanishes
             members.append(Member(each.agent_id, agent.name, each.role, each.since))
     return Members(channel_id, members, f"a.{page[limit - 1].order}" if len(page) > limit else None)
 
@@ -241,9 +240,9 @@ async def send_channel_message(
     given = _metadata(metadata)
     if isinstance(given, Refusal):
         return given
-    agent = await _agent(context.services, me(context))
-    if isinstance(agent, Refusal):
-        return agent
+    agent = await agents.find(context.services, me(context))
+    if agent is None:
+        return NO_AGENT
     message_id = context.services.new_id("msg_")
     command = core.Send(agent.agent_id, message_id, agent.name, body, given)
     return await _ask(context, channel_id, command, Posted)
@@ -325,18 +324,10 @@ async def _unseen(context: Context, channel_id: str) -> Refusal | None:
     return core.see(await read_channel(store, channel_id), await read_member(store, channel_id, me(context)))
 
 
-async def _agent(services: Services, agent_id: str) -> AgentRow | Refusal:
-    document = await services.store.get("agent", agent_id)
-    row = None if document is None else stored(AgentRow, document.doc, "agent", agent_id)
-    if row is None or is_over(row, services.clock.now_ms()):
-        return refuse("not_found", "there is no agent of this id")
-    return row
-
-
 async def _may_own(services: Services, agent_id: str) -> Refusal | None:
-    agent = await _agent(services, agent_id)
-    if isinstance(agent, Refusal):
-        return agent
+    agent = await agents.find(services, agent_id)
+    if agent is None:
+        return NO_AGENT
     most = allowance(agent).own_channels
     owned = len(await services.store.find("channel", "owner", agent_id, limit=most)) if most else 0
     if most is not None and owned >= most:

@@ -1,5 +1,6 @@
 """Who calls, and the parts of the broker that a tool may use."""
 
+import base64
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -120,6 +121,10 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     def new_id(self, prefix: str) -> str:
         """A fresh id: the prefix (`ag_`) and a ULID."""
         return prefix + ulid(self.clock.now_ms(), self.entropy(10))
+
+    def new_secret(self, size: int = 32) -> str:
+        """So many bytes of chance as text (base64url): no guess finds it, so that a plain hash of it may be kept."""
+        return base64.urlsafe_b64encode(self.entropy(size)).rstrip(b"=").decode()
 
 
 class Context(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from broker.actors.pairdocs import read_message
 from broker.actors.pairmail import NOT_AGREED, Marked, MarkRead, Send, Sent
 from broker.core.agreement import PairRow, pair_key
 from broker.core.message import MAX_BODY, Message, MessageRow, judge_body, shown
-from broker.store.stored import each, stored
+from broker.store.stored import every, stored
 from broker.tools.access import me
 from broker.tools.context import Context, Services
 from broker.tools.paging import AfterParam, LimitParam, cursor, read_page
@@ -121,7 +121,7 @@ async def mark_messages_read(context: Context, message_ids: IdsParam) -> Marked 
 async def _unread(services: Services, agent_id: str) -> int:
     """How many messages an agent has not marked as read: the sum over those who wrote them."""
     count = 0
-    async for document in each(services.store, "pair", "unread", agent_id):
+    async for document in every(services.store, "pair", "unread", agent_id):
         count += stored(PairRow, document.doc, "pair", document.id).lanes[agent_id].unread
     return count
 

@@ -1,6 +1,7 @@
 """The operators' channels (network.md, Operator tools)."""
 
-from broker.tools.channels import AgentParam, ChannelInfo, NameParam, PrivateParam, TopicParam, create
+from broker.tools.agents import AgentParam
+from broker.tools.channels import ChannelInfo, NameParam, PrivateParam, TopicParam, create
 from broker.tools.context import Context
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse

@@ -5,7 +5,6 @@
 3. A credential is shown once; kept is its sha256.
 """
 
-import base64
 import hashlib
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -361,8 +360,7 @@ def _standard(
 
 
 def _credential(context: Context) -> str:
-    """32 random bytes: no guess finds it, so that a plain hash keeps it."""
-    return "ts_" + base64.urlsafe_b64encode(context.services.entropy(32)).rstrip(b"=").decode()
+    return "ts_" + context.services.new_secret()
 
 
 def _digest(credential: str) -> str:

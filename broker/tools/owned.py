@@ -10,14 +10,14 @@ import msgspec
 from msgspec import Meta
 
 from broker.actors.agent import Claim
-from broker.actors.agentdocs import NO_CODE, find_claim, read_agent
+from broker.actors.agentdocs import NO_CODE, find_claim
 from broker.actors.pair import NO_REQUEST, Respond
 from broker.actors.pairdocs import read_request
 from broker.core.agent import AgentRow, Allowance, Key, allowance, is_over
 from broker.core.agreement import Request, Scope, pair_key
 from broker.core.claim import read_code
 from broker.store.stored import stored
-from broker.tools.agents import presence_of
+from broker.tools.agents import find, presence_of
 from broker.tools.context import Context
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal
@@ -166,11 +166,11 @@ async def decide_request(
 
 async def _is_to_decide(context: Context, request: Request, owner_id: str) -> bool:
     """Whether a request waits for this owner now. The agent may have come to another one since it was asked."""
-    now = context.services.clock.now_ms()
+    services = context.services
+    now = services.clock.now_ms()
     if request.owner_id != owner_id or request.status != "pending" or request.expires_at <= now:
         return False
-    target = await read_agent(context.services.store, request.target, now)
-    return target is not None and target.owner_id == owner_id
+    return await find(services, request.target, owner_id) is not None
 
 
 def _owned(context: Context, row: AgentRow) -> Owned:

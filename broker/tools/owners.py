@@ -6,7 +6,6 @@
 3. What is not this owner's is missing, in the same words as what there is not.
 """
 
-import base64
 import hashlib
 from typing import Annotated, Any, Final
 
@@ -40,8 +39,6 @@ from broker.wire.refusals import Refusal, refuse
 
 Text = Annotated[str, Meta(max_length=1024)]
 """What somebody typed into one line."""
-SECRET: Final = 32
-"""Random bytes of a session."""
 WRONG: Final = refuse("unauthenticated", "the e-mail or the password is wrong")
 """One answer to both, so that nobody learns who is an owner."""
 
@@ -83,7 +80,7 @@ async def sign_up(
     if isinstance(encoded, Refusal):
         return encoded
     owner_id = services.new_id("ow_")
-    secret = _new_secret(context)
+    secret = context.services.new_secret()
     code = digest_of((invitation or "").strip()) if mode == "invitation" else None
     command = SignUp(made, encoded, digest_of(secret), code)
     return _signed_in(await services.house.ask("owner", owner_id, command), secret)
@@ -112,7 +109,7 @@ async def sign_in(context: Context, email: Text, password: Text) -> SignedIn | R
     if services.passwords.is_old(owner.password):
         made = await services.passwords.hash(read_password(password))
         rehashed = made if isinstance(made, str) else None
-    secret = _new_secret(context)
+    secret = context.services.new_secret()
     command = Open(owner.password, digest_of(secret), rehashed)
     answer = await services.house.ask("owner", owner.owner_id, command)
     return WRONG if isinstance(answer, Refusal) and answer.code == WRONG.code else _signed_in(answer, secret)
@@ -173,7 +170,7 @@ async def change_password(
     encoded = good if isinstance(good, Refusal) else await services.passwords.hash(new_password)
     if isinstance(encoded, Refusal):
         return encoded
-    secret = _new_secret(context)
+    secret = context.services.new_secret()
     command = ChangePassword(owner.password, encoded, digest_of(secret))
     return _signed_in(await services.house.ask("owner", owner_id, command), secret)
 
@@ -186,10 +183,6 @@ def digest_of(secret: str) -> str:
 async def _is_password(context: Context, password: str, owner: OwnerRow | None) -> bool | Refusal:
     encoded = owner.password if owner is not None else None
     return await context.services.passwords.verify(read_password(password), encoded)
-
-
-def _new_secret(context: Context) -> str:
-    return base64.urlsafe_b64encode(context.services.entropy(SECRET)).rstrip(b"=").decode()
 
 
 def _split(session: str) -> tuple[str, str] | None:

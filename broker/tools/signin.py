@@ -17,7 +17,8 @@ from broker.actors.signin import Ask
 from broker.core.client import described, digest, fault, host_of, is_loopback, redirect_of
 from broker.core.grant import ASK_MS, CHALLENGE, CODE_MS, SCOPES, Code, GrantRow
 from broker.store.stored import stored
-from broker.tools.clients import agent_of, client_of, random_text
+from broker.tools import agents
+from broker.tools.clients import client_of
 from broker.tools.context import Context
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
@@ -97,7 +98,7 @@ async def register_client(context: Context, metadata: dict[str, Any]) -> Registe
     refused = services.sign_in.register(caller.address, caller.loopback)
     if refused is not None:
         return refused
-    secret = None if row.method == "none" else random_text(context)
+    secret = None if row.method == "none" else context.services.new_secret()
     now = services.clock.now_ms()
     row = msgspec.structs.replace(
         row, made_at=now, secret_hash=digest(secret) if secret is not None else None
@@ -140,7 +141,7 @@ async def begin_authorization(
     if wrong is None:
         services = context.services
         ask = Ask(
-            ask=random_text(context, 16),
+            ask=context.services.new_secret(16),
             client_id=client.client_id,
             client_name=client.name,
             client_uri=client.uri,
@@ -201,14 +202,14 @@ async def decide_authorization(
         services.sign_in.take(ask)
         return Decided(_back(found.redirect_uri, found.issuer, found.state, error="access_denied"))
     acting = subject or owner_id
-    if acting != owner_id and await agent_of(context, acting, owner_id) is None:
+    if acting != owner_id and await agents.find(context.services, acting, owner_id) is None:
         return refuse("not_found", "you have no such agent", path="subject")
     given = tuple(scope for scope in found.scopes if scopes is None or scope in scopes)
     if not given or len(given) < len(set(scopes or given)):
         return refuse("bad_request", "choose some of the scopes that were asked for", path="scopes")
     if services.sign_in.take(ask) is None:  # another tab was faster
         return _no_ask()
-    secret = random_text(context)
+    secret = context.services.new_secret()
     row = _grant(context, found, owner_id, acting, given, secret)
     refused = await _make(context, row)
     if refused is not None:

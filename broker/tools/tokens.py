@@ -15,7 +15,8 @@ from broker.actors.grant import Assert, End, Redeem, Refresh, Use, read_grant
 from broker.core.agent import AgentRow
 from broker.core.client import digest, fault, proves
 from broker.core.grant import Fresh, GrantRow, Shown, knows, read_code, read_refresh
-from broker.tools.clients import agent_of, client_of, random_text
+from broker.tools import agents
+from broker.tools.clients import client_of
 from broker.tools.context import Caller, Context
 from broker.tools.registry import tool
 from broker.wire.ids import AGENT
@@ -76,7 +77,7 @@ async def redeem_code(
     shown = Shown(
         client_id=client_id, digest=read[1], redirect_uri=redirect_uri, verifier=verifier, resource=resource
     )
-    family, token = random_text(context, 16), random_text(context)
+    family, token = context.services.new_secret(16), context.services.new_secret()
     command = Redeem(shown, Fresh(digest(family), digest(token)))
     return _granted(context, await _ask(context, row.grant_id, command), agent, family, token)
 
@@ -103,7 +104,7 @@ async def refresh_grant(
         return agent
     asked = tuple(scopes) if scopes else None
     shown = Shown(client_id=client_id, family=read[1], digest=read[2], scopes=asked, resource=resource)
-    token = random_text(context)
+    token = context.services.new_secret()
     family = refresh_token.split(".")[1]
     redone = await _ask(context, row.grant_id, Refresh(shown, digest(token)))
     if isinstance(redone, GrantRow) and client_id.startswith("cl_"):
@@ -121,7 +122,7 @@ async def agent_keys(context: Context, agent_id: Text) -> AgentKeys | Refusal:
     stopped = _stopped(context)
     if stopped is not None:
         return stopped
-    row = await agent_of(context, agent_id) if AGENT.fullmatch(agent_id) else None
+    row = await agents.find(context.services, agent_id) if AGENT.fullmatch(agent_id) else None
     return AgentKeys([AgentKey(key.kid, key.pk) for key in row.keys] if row is not None else [])
 
 
@@ -130,7 +131,7 @@ async def take_assertion(
     context: Context, agent_id: Text, kid: Text, jti: Text, until: int
 ) -> Granted | Refusal:
     """An agent's assertion was good, and serves now; `until`: Unix seconds at which it is over."""
-    row = await agent_of(context, agent_id)
+    row = await agents.find(context.services, agent_id)
     refused = await _bad_agent(context, row, kid)
     if refused is not None or row is None:
         return refused or _unproven()
@@ -146,7 +147,7 @@ async def take_credential(context: Context, agent_id: Text, secret: Text) -> Gra
     stopped = _stopped(context)
     if stopped is not None:
         return stopped
-    row = await agent_of(context, agent_id) if AGENT.fullmatch(agent_id) else None
+    row = await agents.find(context.services, agent_id) if AGENT.fullmatch(agent_id) else None
     kept = row.secret_hash if row is not None else None
     if not hmac.compare_digest(kept or "", digest(secret)):
         return _guess(context, _unproven())
@@ -203,7 +204,7 @@ async def _speaks_for(context: Context, row: GrantRow) -> AgentRow | Refusal | N
     """The agent that a consent is for (None: the owner itself), or why nobody speaks for it now: it is gone,
     suspended, or no more this owner's."""
     acting = row.subject if AGENT.fullmatch(row.subject) else None
-    agent = await agent_of(context, acting, row.owner_id) if acting is not None else None
+    agent = await agents.find(context.services, acting, row.owner_id) if acting is not None else None
     caller = Caller(principal=row.subject, agent=acting, owner=row.owner_id)
     refused = await context.services.standing.judge(caller)
     if refused is not None or (acting is not None and agent is None):

@@ -26,7 +26,7 @@ MUTANTS = (
         'claim = Put("channelname", row.channel_id, 0,',
     ),
     ("channel.unclaimed", TOOLS, "if most is not None and owned >= most:", "if False:"),
-    ("channel.gone", TOOLS, "if not isinstance(agent, Refusal):  # one", "if True:  # one"),
+    ("channel.gone", TOOLS, "if agent is not None:  # one", "if True:  # one"),
     ("channel.size", TOOLS, "if len(canonical) > METADATA_BYTES:", "if len(canonical) >= METADATA_BYTES:"),
     ("channel.history", TOOLS, "if at and size > PAGE_BYTES:", "if False:"),
     ("channel.limits", PACE, "member: int = 30", "member: int = 31"),

@@ -26,7 +26,7 @@ MUTANTS = (
     ("owners.throttled", ATTEMPTS, "            self._places.add(place, now)\n        return None\n\n    def take_back", "            pass\n        return None\n\n    def take_back"),
     ("owners.throttled", OWNERS, "    services.attempts.take_back(tried, address)\n    rehashed", "    rehashed"),
     ("pages.not-mine", OWNED, "if request.owner_id != owner_id or ", "if "),
-    ("pages.not-mine", OWNED, "return target is not None and target.owner_id == owner_id", "return target is not None"),
+    ("pages.not-mine", OWNED, "await find(services, request.target, owner_id)", "await find(services, request.target)"),
     ("pages.csrf", SITE, " or not is_token(form.one(TOKEN), sent)", ""),
     ("pages.csrf", SITE, " or not self._is_ours()", ""),
     ("pages.csrf", BROWSER, 'site not in ("", "same-origin", "none")', 'site == "cross-site"'),

@@ -4,6 +4,7 @@ CORE = "broker/core/agreement.py"
 PAIR = "broker/actors/pair.py"
 MAIL = "broker/actors/pairmail.py"
 DOCS = "broker/actors/pairdocs.py"
+AGENTDOCS = "broker/actors/agentdocs.py"
 VIEWS = "broker/core/pairviews.py"
 TOOLS = "broker/tools/agreements.py"
 MESSAGES = "broker/tools/messages.py"
@@ -43,7 +44,7 @@ MUTANTS = (
     ("agreement.tier", DOCS, '*(Put("slot", each, WAITING, None) for each in agreement.slots)', "*()"),
     (
         "agreement.silent",
-        DOCS,
+        AGENTDOCS,
         "return row if row is not None and row.suspended is None else None",
         "return row",
     ),

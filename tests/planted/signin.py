@@ -71,7 +71,7 @@ MUTANTS = (
     (
         "signin.subject",
         VERBS,
-        "if acting != owner_id and await agent_of(context, acting, owner_id) is None:",
+        "if acting != owner_id and await agents.find(context.services, acting, owner_id) is None:",
         "if False:",
     ),
     (

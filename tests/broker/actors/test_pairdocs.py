@@ -1,9 +1,10 @@
-"""What stands beside a pair's row, and who is there at all."""
+"""What stands beside a pair's row."""
 
 import pytest
 
 from broker.actors.agent import Suspend
-from broker.actors.pairdocs import permission, present, put_message, put_request
+from broker.actors.agentdocs import present
+from broker.actors.pairdocs import permission, put_message, put_request
 from broker.core.agreement import Request
 from broker.core.loops import Trace
 from broker.core.message import MessageRow

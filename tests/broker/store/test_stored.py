@@ -7,7 +7,7 @@ import pytest
 
 from broker.store.memory import MemoryStore
 from broker.store.port import Put, Unavailable, Unit
-from broker.store.stored import damaged, each, read_row, stored
+from broker.store.stored import damaged, every, read_row, stored
 
 pytestmark = pytest.mark.requirement("faults.damage")
 
@@ -49,6 +49,6 @@ async def test_a_row_is_read_by_its_type_and_all_of_an_index_page_after_page() -
     assert await read_row(store, Point, "point", "p3") == Point(3)
     assert await read_row(store, Point, "point", "p9") is None
     for page in (1, 2, 5, 500):
-        assert [document.id async for document in each(store, "point", "all", "1", page)] == [
+        assert [document.id async for document in every(store, "point", "all", "1", page)] == [
             f"p{x}" for x in range(5)
         ]

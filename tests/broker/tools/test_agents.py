@@ -8,6 +8,7 @@ from broker.store.sqlite import SqliteStore
 from broker.tools import agents
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, code, open_bench
+from tests.support.signin import new_owner
 
 
 async def test_a_call_looks_at_so_many_and_leads_on(bench: Bench) -> None:
@@ -41,3 +42,16 @@ async def test_suspended_agents_live_and_are_not_seen(bench: Bench) -> None:
     await bench.call("suspend_agent", type(ann)(operator=True), agent_id=ann.agent, reason="x")
     assert await agents.seen(services, ann.agent) is None
     assert await agents.find(services, ann.agent) is not None
+
+
+async def test_an_agent_is_found_while_it_lives_and_as_its_owners_alone(bench: Bench) -> None:
+    services = bench.broker._services
+    owner = await new_owner(bench)
+    caller = await make_agent(bench, "short", owner_id=owner, expires_at=bench.clock.now_ms() + 60_000)
+    assert caller.agent is not None
+    assert await agents.find(services, caller.agent) is not None
+    assert await agents.find(services, caller.agent, owner) is not None
+    assert await agents.find(services, caller.agent, await new_owner(bench)) is None
+    bench.clock.step(60_000)
+    assert await agents.find(services, caller.agent) is None
+    assert await agents.find(services, "ag_01ARZ3NDEKTSV4RRFFQ69G5FAV") is None

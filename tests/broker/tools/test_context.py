@@ -4,6 +4,7 @@ import pytest
 
 from broker.tools.context import Caller
 from broker.wire.ids import Pk
+from tests.support.broker import Bench
 
 PK = Pk("ab" * 32)
 
@@ -27,3 +28,9 @@ def test_a_token_says_whose_the_sessions_are_else_a_key_does() -> None:
     assert Caller().identity is None
     assert Caller(pk=PK).identity == PK
     assert Caller(pk=PK, principal="p").identity == "p"
+
+
+def test_secrets_are_chance_as_text(bench: Bench) -> None:
+    services = bench.broker._services
+    assert len(services.new_secret()) == 43
+    assert services.new_secret(16) != services.new_secret(16)

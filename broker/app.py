@@ -49,7 +49,7 @@ from broker.core.machine import Now
 from broker.core.pace import Pace
 from broker.store.port import Store, Unavailable
 from broker.tools import directory, transcripts
-from broker.tools.access import may_listen, run_out, while_allowed
+from broker.tools.access import may_listen, run_out, unheard, while_allowed
 from broker.tools.areas import AREAS
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.following import follow_channel
@@ -245,9 +245,8 @@ class Broker:
     def _reads_as(self, caller: Caller, row: DeskRow | None) -> Pk | Refusal:
         """The key whose stream the caller reads: its own, that of the desk named (`row`) where it may."""
         if caller.pk is None and caller.agent is None:
-            return refuse(
-                "unauthenticated",
-                "following a stream needs a proof of its key, or a token: authenticate first",
+            return unheard(
+                caller, "following a stream needs a proof of its key, or a token: authenticate first"
             )
         if row is None:
             assert caller.pk is not None  # an agent without a code reads its own stream

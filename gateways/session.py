@@ -308,7 +308,7 @@ class Session:
             if isinstance(admitted, Refusal):
                 return admitted
             caller = admitted
-        if caller.pk is None and caller.agent is None:
+        if caller.identity is None:
             return refuse(
                 "unauthenticated",
                 "authenticate first (statement or token), or send a follow statement and its sig",

@@ -18,6 +18,9 @@ T = TypeVar("T")
 LISTEN: Final = "message"
 """The scope for reading streams and transcripts by a token."""
 _RUN_OUT: Final = refuse("unauthenticated", "the token has run out; get a new one")
+_AGENT: Final = refuse(
+    "agent_required", "this acts for an agent; sign in again and choose one of your agents there"
+)
 
 
 async def allowed(context: Context, scope: str, agent: bool) -> Refusal | None:
@@ -31,9 +34,7 @@ async def allowed(context: Context, scope: str, agent: bool) -> Refusal | None:
     if scope not in caller.scopes:
         return lacking(scope)
     if agent and caller.agent is None:
-        return refuse(
-            "agent_required", "this acts for an agent; sign in again and choose one of your agents there"
-        )
+        return _AGENT
     if caller.agent is not None:
         context.services.activity.note(caller.agent)
     return None
@@ -54,6 +55,13 @@ def lacking(scope: str) -> Refusal:
 def may_listen(caller: Caller) -> Refusal | None:
     """Whether a caller's token is good for listening to what is its agent's; None: it is."""
     return None if LISTEN in caller.scopes else lacking(LISTEN)
+
+
+def unheard(caller: Caller, words: str) -> Refusal:
+    """Why nothing is heard by who has neither a key nor an agent: `words`, or (its token is good, and speaks for an
+    owner) agent_required. A 401 would have a client get another such token, and another."""
+    owner = caller.principal is not None and caller.agent is None
+    return _AGENT if owner else refuse("unauthenticated", words)
 
 
 def run_out(caller: Caller) -> Refusal:

@@ -8,6 +8,7 @@ import msgspec
 from broker.actors.once import Once
 from broker.store.port import Remembered
 from broker.store.stored import stored
+from broker.tools.access import unheard
 from broker.tools.context import Caller, Context, Services
 from broker.tools.lookup import resolve, unknown_desk
 from broker.wire.ids import SIG, Pk
@@ -129,8 +130,8 @@ async def reader(context: Context, statement: bytes | None, sig: str | None) -> 
     """The caller that may read a stream or its own conversations: by statement, or as the door admitted it."""
     if statement is None and sig is None:
         if context.caller.pk is None:
-            return refuse(
-                "unauthenticated", "this needs a follow statement of your key (statement and sig), or a token"
+            return unheard(
+                context.caller, "this needs a follow statement of your key (statement and sig), or a token"
             )
         return await _still(context.services, context.caller)
     if statement is None or sig is None:

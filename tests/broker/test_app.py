@@ -250,7 +250,10 @@ async def test_a_token_reads_its_agents_stream_and_its_desks_and_nobody_elses(be
             assert [each.kind for each in await reader.receive()] == ["ring"]
     owner = Caller(principal="ow_1", owner="ow_1", issued=bench.ts)
     bench.broker._services.standing.told("ow_1", Facts())
-    assert code(await follow(owner)) == "unauthenticated"
+    for named in (None, "ALFA"):  # its token is good: a 401 would send it for another one
+        assert code(await follow(owner, code=named)) == "agent_required"
+    waited = await bench.broker.call(owner, "wait_for_events", b'{"wait_ms":0}')
+    assert code(waited) == "agent_required"
 
 
 @pytest.mark.requirement("doors.expiry")

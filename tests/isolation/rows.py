@@ -41,11 +41,12 @@ def network(stranger: str, params: Params = lambda _: {}, foreign: Params | None
 def wire(
     all: str, params: Params = lambda _: {}, *, stranger: str | None = None, scopeless: str | None = None
 ) -> Row:
-    """A tool of the wire: the signature is the authority, and a token nothing, but that a bad one is refused."""
+    """A tool of the wire: the signature is the authority, and a token nothing, but that a bad one is refused. Where it
+    wants somebody's identity, an owner's token is good and has no desk: no 401."""
     return Row(
         params=params,
         nobody=all,
-        owner=all,
+        owner="agent_required" if all == "unauthenticated" else all,
         stranger=stranger or all,
         scopeless=scopeless or stranger or all,
     )

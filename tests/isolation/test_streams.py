@@ -43,8 +43,8 @@ RESOURCES: Final[dict[str, Row]] = {
     ),
     "turret://desk/{code}/rings": Row(
         uri=lambda _: "turret://desk/ALIC/rings",
-        read=("unauthenticated", "not_a_party", "not_a_party", "unauthenticated"),
-        listen=("unauthenticated", "not_a_party", "not_a_party", "unauthenticated"),
+        read=("unauthenticated", "not_a_party", "not_a_party", "agent_required"),
+        listen=("unauthenticated", "not_a_party", "not_a_party", "agent_required"),
     ),
     "turret://channel/{channel_id}": Row(
         uri=lambda w: f"turret://channel/{w.channel}",
@@ -126,7 +126,7 @@ async def mcp(world: World, verb: str, uri: str, token: str | None) -> tuple[str
 STREAMS: Final[dict[str, Row]] = {
     "/rings/": Row(
         uri=lambda _: "/rings/ALIC",
-        read=("unauthenticated", "not_a_party", "not_a_party", "unauthenticated"),
+        read=("unauthenticated", "not_a_party", "not_a_party", "agent_required"),
     ),
     "/channels/": Row(
         uri=lambda w: f"/channels/{w.channel}",
@@ -168,10 +168,10 @@ async def sse(client: httpx.AsyncClient, path: str, token: str | None) -> tuple[
 
 
 FOLLOWS: Final[dict[str, tuple[Callable[[World], dict[str, Any]], tuple[str, str, str, str]]]] = {
-    "own": (lambda _: {}, ("unauthenticated", "insufficient_scope", "accepted", "unauthenticated")),
+    "own": (lambda _: {}, ("unauthenticated", "insufficient_scope", "accepted", "agent_required")),
     "code": (
         lambda _: {"code": "ALIC"},
-        ("unauthenticated", "not_a_party", "not_a_party", "unauthenticated"),
+        ("unauthenticated", "not_a_party", "not_a_party", "agent_required"),
     ),
     "channel": (
         lambda w: {"channel": w.channel},

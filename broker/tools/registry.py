@@ -42,13 +42,14 @@ bounds of the arguments are the starter's to check: what does not keep them is F
 
 
 class Param(msgspec.Struct, frozen=True):
-    """One parameter: its type as annotated, whether it must be there, and the decoder for it."""
+    """One parameter: its type as annotated, whether it must be there, the decoder for it, and what it is, in words."""
 
     name: str
     type: Any
     required: bool
     raw: bool
     decoder: Any
+    words: str
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -237,7 +238,8 @@ def collect(space: Space = "public") -> dict[str, Tool]:
 
 def _param(name: str, hint: Any, required: bool) -> Param:
     raw = _is_raw(hint)
-    return Param(name, hint, required, raw, None if raw else msgspec.json.Decoder(hint))
+    words = str(_flat(hint).get("description", ""))
+    return Param(name, hint, required, raw, None if raw else msgspec.json.Decoder(hint), words)
 
 
 def _is_raw(hint: Any) -> bool:
@@ -256,7 +258,16 @@ def _decode(param: Param, raw: msgspec.Raw) -> Any:
         if whole is not None:
             return whole
         code = "bad_envelope" if param.name in _ENVELOPE_PARAMS else "bad_request"
-        return refuse(code, f"{param.name}: {error}", path=param.name)
+        return refuse(code, f"{param.name}: {_fault(param, str(error))}", path=param.name)
+
+
+def _fault(param: Param, error: str) -> str:
+    """What is wrong with a value. A pattern tells people and models little, what the param is tells them all."""
+    told, _, where = error.partition(" - at ")
+    place = f" at {where}" if where else ""
+    if "matching regex" in told:
+        return f"not of the right form{place}" + (f"; it is {param.words}" if param.words else "")
+    return error + (f"; it is {param.words}" if param.words and "enum value" in told else "")
 
 
 def _whole_number(param: Param, text: bytes) -> int | None:

@@ -40,6 +40,35 @@ def test_params_are_read_strictly(text: bytes, expect: tuple[str, Any]) -> None:
     assert (code, path or None) == expect
 
 
+@pytest.mark.requirement("refusals.bad-request")
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "create_channel",
+            b'{"name":"A b"}',
+            "name: not of the right form; it is 2 to 63 lower-case letters, digits and hyphens; no other",
+        ),
+        (
+            "request_contact",
+            b'{"target_agent_id":"a","purpose":"b","scopes":["message,task"]}',
+            "scopes: Invalid enum value 'message,task' - at `$[0]`; it is some of: message, channel, task, resource",
+        ),
+        (
+            "presence",
+            b'{"codes":["alfa"]}',
+            "codes: not of the right form at `$[0]`; it is the desks asked about",
+        ),
+        ("create_channel", b'{"name":1}', "name: Expected `str`, got `int`"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words_and_not_by_a_pattern(name: str, text: bytes, message: str) -> None:
+    answer = TOOLS[name].decode(text)
+    assert isinstance(answer, Refusal)
+    assert answer.message.startswith(message)
+    assert "regex" not in answer.message
+
+
 @pytest.mark.requirement("refusals.judged-as-envelope")
 @pytest.mark.parametrize(
     ("name", "value"),

@@ -15,6 +15,7 @@ from broker.core.agent import CAPABILITY, MAX_CAPABILITIES, MAX_DESCRIPTION, Age
 from broker.store.stored import stored
 from broker.tools.context import Context, Services
 from broker.tools.lookup import desk_of
+from broker.tools.paging import cursor, read_cursor
 from broker.tools.proof import prove
 from broker.wire.ids import ULID
 from broker.wire.jwk import Jwk, read_jwk
@@ -51,10 +52,6 @@ CapabilitiesParam = Annotated[
 ]
 CapabilityParam = Annotated[
     str, Meta(pattern=rf"^{CAPABILITY}$(?!\n)", description="only agents with this capability")
-]
-LimitParam = Annotated[int, Meta(ge=1, le=100, description="how many at most")]
-AfterParam = Annotated[
-    str, Meta(pattern=r"^[0-9a-z]{1,12}$(?!\n)", description="`next` of the page before: what comes after it")
 ]
 T = TypeVar("T")
 Seen = Literal["online", "away", "offline"]
@@ -140,23 +137,25 @@ async def page(
     keep: Callable[[AgentRow], bool],
     limit: int,
     after: str | None,
-) -> Found:
+) -> Found | Refusal:
     """Agents with an index row that `keep` is true of, in its order; those whose time is over are gone."""
+    place = read_cursor(index[0], after)
+    if isinstance(place, Refusal):
+        return place
     now = services.clock.now_ms()
     rows: list[AgentRow] = []
-    place = int(after, 36) if after is not None else 0
     for _ in range(LOOKED_AT // PAGE):
         documents = await services.store.find("agent", *index, place, PAGE)
         for document in documents:
             row = stored(AgentRow, document.doc, "agent", document.id)
             if not is_over(row, now) and keep(row):
                 if len(rows) == limit:
-                    return Found(rows, _cursor(place))
+                    return Found(rows, cursor(index[0], place))
                 rows.append(row)
             place = document.order
         if len(documents) < PAGE:
             return Found(rows, None)
-    return Found(rows, _cursor(place))
+    return Found(rows, cursor(index[0], place))
 
 
 async def ask(context: Context, agent_id: str, command: Any, kind: type[T]) -> T | Refusal:
@@ -189,11 +188,3 @@ async def _desk(services: Services, row: AgentRow) -> Desk | None:
         if desk is not None:
             return Desk(desk.code, services.presence.online(key.pk))
     return None
-
-
-def _cursor(place: int) -> str:
-    digits = ""
-    while place:
-        place, digit = divmod(place, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return digits or "0"

@@ -20,7 +20,7 @@ from broker.tools import agents
 from broker.tools.access import me
 from broker.tools.agents import NO_AGENT
 from broker.tools.context import Context, Services
-from broker.tools.paging import AfterParam, LimitParam, cursor, read_page
+from broker.tools.paging import AfterParam, LimitParam, read_page
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
 
@@ -150,12 +150,11 @@ async def list_contact_requests(
     services, agent_id = context.services, me(context)
     name = "in" if direction == "incoming" else "out"
     name = name if status is None else f"{name}.{status}"
-    page = await read_page(services.store, "contact", name, agent_id, after, limit, offset)
+    page = await read_page(services.store, "contact", name, agent_id, after, limit, skip=offset)
     if isinstance(page, Refusal):
         return page
-    documents, more = page
     now, found = services.clock.now_ms(), []
-    for document in documents:
+    for document in page.documents:
         request = stored(Request, document.doc, "contact", document.id)
         if request.status == "pending":
             if request.expires_at <= now:
@@ -163,7 +162,7 @@ async def list_contact_requests(
             if direction == "incoming" and await agents.seen(services, request.asker) is None:
                 continue
         found.append(show_request(request, agent_id))
-    return Requests(found, cursor(name, documents[-1]) if more else None)
+    return Requests(found, page.next)
 
 
 @tool(face="network", scope="contacts", keyed=True, title="Answer a contact request", idempotent=False)
@@ -221,16 +220,15 @@ async def list_agreements(
     page = await read_page(services.store, "agreement", name, agent_id, after, limit)
     if isinstance(page, Refusal):
         return page
-    documents, more = page
     now, found = services.clock.now_ms(), []
-    for document in documents:
+    for document in page.documents:
         agreement = stored(Agreement, document.doc, "agreement", document.id)
         other = agreement.other if agreement.one == agent_id else agreement.one
         silent = await agents.seen(services, other) is None
         view = show_agreement(agreement, agent_id, now, silent=silent)
         if include_inactive or view.status == "active":
             found.append(view)
-    return Agreements(found, cursor(name, documents[-1]) if more else None)
+    return Agreements(found, page.next)
 
 
 @tool(face="network", scope="contacts", keyed=True, title="Revoke an agreement", destructive=True)

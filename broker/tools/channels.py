@@ -4,8 +4,7 @@ To who is not in it a private channel looks missing: that is looked at before an
 nobody has costs nothing.
 """
 
-import re
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -20,6 +19,7 @@ from broker.tools import agents
 from broker.tools.access import me
 from broker.tools.agents import NO_AGENT, AgentParam
 from broker.tools.context import Context, Services
+from broker.tools.paging import AfterParam, LimitParam, cursor, fitting, read_page
 from broker.tools.registry import tool
 from broker.wire.canonical import canonicalize
 from broker.wire.ids import ChannelParam
@@ -27,8 +27,6 @@ from broker.wire.refusals import Refusal, refuse
 
 T = TypeVar("T")
 LIST: Final = 50
-PAGE_BYTES: Final = 262_144
-"""What one page of messages gives at most, one message apart."""
 
 NameParam = Annotated[
     str,
@@ -41,8 +39,6 @@ TopicParam = Annotated[
     str, Meta(max_length=300, description="what the channel is about, at most 300 characters")
 ]
 PrivateParam = Annotated[bool, Meta(description="true: only who is invited may join, or know of it")]
-LimitParam = Annotated[int, Meta(ge=1, le=100, description="how many at most, 1 to 100")]
-AfterParam = Annotated[str, Meta(max_length=64, description="`next` of the page before")] | None
 SeqParam = Annotated[int, Meta(ge=0, le=2**53 - 1, description="a message's number in the channel")] | None
 MetadataParam = (
     Annotated[
@@ -130,28 +126,27 @@ async def list_channels(
 ) -> Channels | Refusal:
     """The public channels, then the private ones that you are in or invited to (role invited: join_channel)."""
     store, agent_id = context.services.store, me(context)
-    place = _read_place(after)
-    if isinstance(place, Refusal):
-        return place
     found: list[ChannelInfo] = []
-    if place[0] == "p":
-        public = await store.find("channel", "public", "1", place[1], limit + 1)
-        for each in public[:limit]:
-            row = stored(ChannelRow, each.doc, "channel", each.id)
-            found.append(await _info(context, row, await read_member(store, each.id, agent_id)))
-        if len(public) > limit:
-            return Channels(found, f"p.{public[limit - 1].order}")
-        place = ("m", 0)
-    if len(found) == limit:
-        return Channels(found, "m.0")
-    mine = await store.find("member", "private", agent_id, place[1], limit - len(found) + 1)
-    page = mine[: limit - len(found)]
-    for document in page:
+    if after is None or not after.startswith("private-"):
+        public = await read_page(store, "channel", "public", "1", after, limit, newest=False)
+        if isinstance(public, Refusal):
+            return public
+        for document in public.documents:
+            row = stored(ChannelRow, document.doc, "channel", document.id)
+            found.append(await _info(context, row, await read_member(store, document.id, agent_id)))
+        if len(found) == limit:
+            return Channels(found, public.next or cursor("private", 0))
+        after = None
+    left = limit - len(found)
+    private = await read_page(store, "member", "private", agent_id, after, left, newest=False)
+    if isinstance(private, Refusal):
+        return private
+    for document in private.documents:
         member = stored(MemberRow, document.doc, "member", document.id)
-        private = await read_channel(store, member.channel_id)
-        if private is not None:
-            found.append(await _info(context, private, member))
-    return Channels(found, f"m.{page[-1].order}" if len(mine) > len(page) else None)
+        channel = await read_channel(store, member.channel_id)
+        if channel is not None:
+            found.append(await _info(context, channel, member))
+    return Channels(found, private.next)
 
 
 @tool(face="network", scope="channel", keyed=True, title="Join a channel")
@@ -210,17 +205,16 @@ async def list_channel_members(
     refused = core.inside(row, member) if row is not None and row.is_private else core.see(row, member)
     if refused is not None:
         return refused
-    place = _read_place(after, "a")
-    if isinstance(place, Refusal):
-        return place
-    page = await store.find("member", "channel", channel_id, place[1], limit + 1)
+    page = await read_page(store, "member", "channel", channel_id, after, limit, newest=False)
+    if isinstance(page, Refusal):
+        return page
     members: list[Member] = []
-    for document in page[:limit]:
+    for document in page.documents:
         each = stored(MemberRow, document.doc, "member", document.id)
         agent = await agents.find(context.services, each.agent_id)
         if agent is not None:  # one that is gone vanishes
             members.append(Member(each.agent_id, agent.name, each.role, each.since))
-    return Members(channel_id, members, f"a.{page[limit - 1].order}" if len(page) > limit else None)
+    return Members(channel_id, members, page.next)
 
 
 @tool(face="network", scope="channel", keyed=True, title="Send to a channel", idempotent=False)
@@ -271,10 +265,10 @@ async def get_channel_history(
     log = channel_name(channel_id)
     head = (await services.store.head(log)).newest
     if after_seq is not None:
-        entries = _first(await services.store.entries(log, after_seq - 1, limit))
+        entries = fitting(await services.store.entries(log, after_seq - 1, limit), _size)
     else:
         before = None if before_seq is None else before_seq - 1
-        entries = _first(await services.store.tail(log, before, limit))[::-1]
+        entries = fitting(await services.store.tail(log, before, limit), _size)[::-1]
     messages = [stored(Message, each.data, "channel", channel_id) for each in entries]
     if after_seq is not None and before_seq is not None:
         messages = [each for each in messages if each.seq < before_seq]
@@ -356,25 +350,9 @@ def _metadata(text: msgspec.Raw | bytes | None) -> msgspec.Raw | UnsetType | Ref
     return msgspec.Raw(canonical)
 
 
+def _size(entry: Entry) -> int:
+    return len(entry.data)
+
+
 def _too_large(path: str, limit: int, size: int) -> Refusal:
     return refuse("too_large", f"{path} is larger than {limit} bytes", path=path, limit=limit, size=size)
-
-
-def _first(entries: list[Entry]) -> list[Entry]:
-    """The first of these whose text is PAGE_BYTES together at most; one at least."""
-    size = 0
-    for at, entry in enumerate(entries):
-        size += len(entry.data)
-        if at and size > PAGE_BYTES:
-            return entries[:at]
-    return entries
-
-
-def _read_place(after: str | None, only: Literal["a", "p"] = "p") -> tuple[str, int] | Refusal:
-    """The place that a cursor of a list names: which index, and the order after which its next page begins."""
-    if after is None:
-        return only, 0
-    found = re.fullmatch(r"([apm])\.([0-9]{1,18})", after)
-    if found is None or (found[1] == "a") != (only == "a"):
-        return refuse("bad_request", "this is no cursor of this list", path="after")
-    return found[1], int(found[2])

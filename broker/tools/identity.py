@@ -6,7 +6,8 @@
 """
 
 import unicodedata
-from typing import Annotated, Any, Final
+from collections.abc import Callable
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -19,17 +20,16 @@ from broker.tools import agents
 from broker.tools.access import me
 from broker.tools.agents import (
     NO_AGENT,
-    AfterParam,
     AgentParam,
     CapabilitiesParam,
     CapabilityParam,
     DescriptionParam,
-    LimitParam,
     NameParam,
     Profile,
 )
 from broker.tools.context import Context
 from broker.tools.keys import KidParam, PublicKeys, RevokedKey, keys_of
+from broker.tools.paging import AfterParam, LimitParam
 from broker.tools.registry import tool
 from broker.tools.sealing import seal
 from broker.wire.refusals import Refusal
@@ -160,8 +160,8 @@ async def list_agents(
     capability: CapabilityParam | None = None,
     online_only: Annotated[bool, Meta(description="only agents that are online now")] = False,
     limit: LimitParam = SHOWN,
-    after: AfterParam | None = None,
-) -> Agents:
+    after: AfterParam = None,
+) -> Agents | Refusal:
     """Agents in the directory, by the time at which they joined it; of those with a capability, by when they took it.
 
     presence is a hint: online (listening now), away (called something in the last quarter of an hour), or offline.
@@ -180,8 +180,8 @@ async def search_directory(
     query: QueryParam | None = None,
     capability: CapabilityParam | None = None,
     limit: LimitParam = SHOWN,
-    after: AfterParam | None = None,
-) -> Agents:
+    after: AfterParam = None,
+) -> Agents | Refusal:
     """Agents in the public directory, for anybody: no token needed. Give `next` of a page as `after` to go on."""
     return await _search(context, query, capability, limit, after)
 
@@ -192,8 +192,8 @@ async def search_for_page(
     query: QueryParam | None = None,
     capability: str | None = None,
     limit: LimitParam = SHOWN,
-    after: AfterParam | None = None,
-) -> Agents:
+    after: AfterParam = None,
+) -> Agents | Refusal:
     """The same for the directory's page, where people type: what is no capability finds nothing."""
     return await _search(context, query, capability, limit, after)
 
@@ -284,7 +284,7 @@ async def update_my_profile(
 
 async def _search(
     context: Context, query: str | None, capability: str | None, limit: int, after: str | None
-) -> Agents:
+) -> Agents | Refusal:
     words = _folded(query or "").split()
 
     def fits(row: AgentRow) -> bool:
@@ -294,8 +294,12 @@ async def _search(
     return await _page(context, _index(capability), fits, limit, after)
 
 
-async def _page(context: Context, index: tuple[str, str], fits: Any, limit: int, after: str | None) -> Agents:
+async def _page(
+    context: Context, index: tuple[str, str], fits: Callable[[AgentRow], bool], limit: int, after: str | None
+) -> Agents | Refusal:
     found = await agents.page(context.services, index, fits, limit, after)
+    if isinstance(found, Refusal):
+        return found
     return Agents([await agents.profile_of(context.services, row) for row in found.rows], found.next)
 
 

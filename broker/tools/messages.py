@@ -3,7 +3,7 @@
 An inbox is the truth; the same message comes as an event too, at least once, with its id to drop repeats by.
 """
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -15,12 +15,10 @@ from broker.core.message import MAX_BODY, Message, MessageRow, judge_body, shown
 from broker.store.stored import every, stored
 from broker.tools.access import me
 from broker.tools.context import Context, Services
-from broker.tools.paging import AfterParam, LimitParam, cursor, read_page
+from broker.tools.paging import AfterParam, LimitParam, cursor, fitting, read_page
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
 
-PAGE_BYTES: Final = 262_144
-"""What one page of an inbox gives at most, one message apart: a reply must not stall the others."""
 MessageParam = Annotated[str, Meta(min_length=1, max_length=64, description="a message's id")]
 RecipientParam = Annotated[
     str, Meta(min_length=1, max_length=64, description="the agent's id: `ag_` and 26 characters")
@@ -82,16 +80,11 @@ async def get_inbox(
     page = await read_page(store, "dm", name, agent_id, after, limit)
     if isinstance(page, Refusal):
         return page
-    documents, more = page
-    size, messages = 0, list[Message]()
-    for document in documents:
-        size += len(document.doc)
-        if messages and size > PAGE_BYTES:
-            more = True
-            break
-        messages.append(shown(stored(MessageRow, document.doc, "dm", document.id)))
-    following = cursor(name, documents[len(messages) - 1]) if more and messages else None
-    return Inbox(messages, await _unread(context.services, agent_id), following)
+    documents = fitting(page.documents, lambda document: len(document.doc))
+    messages = [shown(stored(MessageRow, document.doc, "dm", document.id)) for document in documents]
+    cut = len(documents) < len(page.documents)
+    next = cursor(name, documents[-1].order) if cut else page.next
+    return Inbox(messages, await _unread(context.services, agent_id), next)
 
 
 @tool(face="network", scope="message", keyed=True, title="Mark messages as read")

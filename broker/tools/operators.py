@@ -18,11 +18,9 @@ from broker.core.conversation import DUE
 from broker.core.names import judge_name
 from broker.tools import agents
 from broker.tools.agents import (
-    AfterParam,
     AgentParam,
     CapabilitiesParam,
     DescriptionParam,
-    LimitParam,
     NameParam,
     Proof,
     prove_key,
@@ -30,6 +28,7 @@ from broker.tools.agents import (
 from broker.tools.auditing import audited
 from broker.tools.context import Context
 from broker.tools.keys import KidParam, PublicKeys, RevokedKey, keys_of
+from broker.tools.paging import AfterParam, LimitParam
 from broker.tools.proof import Proven
 from broker.tools.registry import tool
 from broker.tools.sealing import seal
@@ -234,8 +233,8 @@ async def unsuspend_agent(context: Context, agent_id: AgentParam) -> Suspended |
 
 @tool(face="operator", title="List suspended agents", read_only=True)
 async def list_suspended_agents(
-    context: Context, limit: LimitParam = 100, after: AfterParam | None = None
-) -> HeldAgents:
+    context: Context, limit: LimitParam = 100, after: AfterParam = None
+) -> HeldAgents | Refusal:
     """Agents that are suspended, with since when and why."""
     return await _page(context, ("suspended", "1"), limit, after)
 
@@ -247,8 +246,8 @@ async def list_all_agents(
     | None = None,
     owner_id: OwnerParam | None = None,
     limit: LimitParam = 100,
-    after: AfterParam | None = None,
-) -> HeldAgents:
+    after: AfterParam = None,
+) -> HeldAgents | Refusal:
     """All agents, or an owner's, or those of a tier, with what operators need to know of them."""
     if owner_id is None:
         return await _page(context, ("all", "1") if tier is None else ("tier", tier), limit, after)
@@ -257,8 +256,8 @@ async def list_all_agents(
 
 @tool(face="operator", title="List unclaimed agents", read_only=True)
 async def list_unclaimed_agents(
-    context: Context, limit: LimitParam = 100, after: AfterParam | None = None
-) -> HeldAgents:
+    context: Context, limit: LimitParam = 100, after: AfterParam = None
+) -> HeldAgents | Refusal:
     """Agents that registered themselves and wait for an owner."""
     return await _page(context, ("tier", "unclaimed"), limit, after)
 
@@ -297,10 +296,12 @@ async def _no_owner(context: Context, owner_id: str) -> Refusal | None:
 
 async def _page(
     context: Context, index: tuple[str, str], limit: int, after: str | None, tier: str | None = None
-) -> HeldAgents:
+) -> HeldAgents | Refusal:
     found = await agents.page(
         context.services, index, lambda row: tier is None or row.tier == tier, limit, after
     )
+    if isinstance(found, Refusal):
+        return found
     return HeldAgents([_held(context, row) for row in found.rows], found.next)
 
 

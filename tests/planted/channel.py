@@ -6,6 +6,7 @@ ACTOR = "broker/actors/channel.py"
 FOLLOWING = "broker/actors/following.py"
 FOLLOW = "broker/tools/following.py"
 TOOLS = "broker/tools/channels.py"
+PAGING = "broker/tools/paging.py"
 
 MUTANTS = (
     ("channel.seq", CORE, "seq=state.head + 1,", "seq=max(1, state.head),"),
@@ -18,7 +19,12 @@ MUTANTS = (
     ),
     ("channel.roles", CORE, "if row.owner_id != agent_id:", "if False:"),
     ("channel.private", CORE, "row is None or (row.is_private and member is None)", "row is None"),
-    ("channel.private", TOOLS, "return refused\n    place = _read_place", "pass\n    place = _read_place"),
+    (
+        "channel.private",
+        TOOLS,
+        "return refused\n    page = await read_page",
+        "pass\n    page = await read_page",
+    ),
     (
         "channel.name",
         ACTOR,
@@ -28,7 +34,7 @@ MUTANTS = (
     ("channel.unclaimed", TOOLS, "if most is not None and owned >= most:", "if False:"),
     ("channel.gone", TOOLS, "if agent is not None:  # one", "if True:  # one"),
     ("channel.size", TOOLS, "if len(canonical) > METADATA_BYTES:", "if len(canonical) >= METADATA_BYTES:"),
-    ("channel.history", TOOLS, "if at and size > PAGE_BYTES:", "if False:"),
+    ("channel.history", PAGING, "if at and total > PAGE_BYTES:", "if False:"),
     ("channel.limits", PACE, "member: int = 30", "member: int = 31"),
     (
         "channel.limits",

@@ -70,8 +70,8 @@ MUTANTS = (
     ),
     ("message.tier", MAIL, "                *counted,\n", ""),
     ("message.once", MESSAGES, "once = context.once if place == len(pairs) else None", "once = None"),
-    ("message.paged", MESSAGES, "if messages and size > PAGE_BYTES:", "if False:"),
-    ("message.paged", PAGING, 'return f"{name}-{document.order}"', 'return f"{name}-{document.order + 1}"'),
+    ("message.paged", MESSAGES, "cursor(name, documents[-1].order) if cut else page.next", "page.next"),
+    ("message.paged", PAGING, 'return f"{name}-{place}"', 'return f"{name}-{place + 1}"'),
     ("message.once", MAIL, "            once=command.once,\n", ""),
     (
         "agreement.cool-down",

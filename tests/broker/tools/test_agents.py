@@ -27,9 +27,9 @@ async def test_a_cursor_that_nobody_gave_leads_nowhere(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, hop="inline")
     async with open_bench(store=store) as bench:
         await make_agent(bench, "Ann", public=True)
-        assert await bench.call("search_directory", after="z" * 12) == {"agents": []}
-        assert code(await bench.call("search_directory", after="z" * 13)) == "bad_request"
-        assert len((await bench.call("search_directory", after="0"))["agents"]) == 1
+        assert await bench.call("search_directory", after="public-" + "9" * 18) == {"agents": []}
+        assert code(await bench.call("search_directory", after="public-" + "9" * 19)) == "bad_request"
+        assert len((await bench.call("search_directory", after="public-0"))["agents"]) == 1
     await store.aclose()
 
 

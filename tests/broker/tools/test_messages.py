@@ -235,7 +235,7 @@ async def test_a_cursor_of_another_list_is_refused(bench: Bench, ann: Caller, bo
         await send(bench, ann, bob, str(n))
     after = (await bench.call("get_inbox", bob, limit=1))["next"]
     assert code(await bench.call("get_inbox", bob, after=after)) == "accepted"
-    for bad in (after.replace("inbox", "unread"), "x", "inbox-", "inbox-0", "inbox-1e1", "inbox-" + "9" * 30):
+    for bad in (after.replace("inbox", "unread"), "x", "inbox-", "inbox-1e1", "inbox-" + "9" * 30):
         assert code(await bench.call("get_inbox", bob, after=bad)) == "bad_request"
     assert code(await bench.call("get_inbox", bob, after=after, unread_only=True)) == "bad_request"
 

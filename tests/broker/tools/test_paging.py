@@ -4,7 +4,7 @@ import pytest
 
 from broker.store.memory import MemoryStore
 from broker.store.port import Put, Unit
-from broker.tools.paging import cursor, read_page
+from broker.tools.paging import PAGE_BYTES, cursor, fitting, read_page
 from broker.wire.refusals import Refusal
 
 
@@ -17,18 +17,37 @@ async def test_pages_follow_each_other_newest_first() -> None:
     for _ in range(3):
         page = await read_page(store, "x", "in", "a", after, 2)
         assert not isinstance(page, Refusal)
-        documents, more = page
-        seen.append([each.id for each in documents])
-        after = cursor("in", documents[-1])
-        assert more is (len(seen) < 3)
+        seen.append([each.id for each in page.documents])
+        after = page.next
+        assert (after is None) is (len(seen) == 3)
     assert seen == [["4", "3"], ["2", "1"], ["0"]]
     skipped = await read_page(store, "x", "in", "a", None, 2, skip=3)
     assert not isinstance(skipped, Refusal)
-    assert ([each.id for each in skipped[0]], skipped[1]) == (["1", "0"], False)
+    assert ([each.id for each in skipped.documents], skipped.next) == (["1", "0"], None)
 
 
 @pytest.mark.parametrize(
-    "after", ["", "in", "in-", "in-0", "in--1", "in-x", "out-3", "in-1.0", "in-²", "in-" + "1" * 19]
+    "after", ["", "in", "in-", "in--1", "in-x", "out-3", "in-1.0", "in-²", "in-" + "1" * 19]
 )
 async def test_what_is_no_cursor_of_the_list_is_refused(after: str) -> None:
     assert isinstance(await read_page(MemoryStore(), "x", "in", "a", after, 2), Refusal)
+
+
+async def test_a_list_may_be_read_from_its_oldest_on_and_anew_from_its_beginning() -> None:
+    store = MemoryStore()
+    for n in range(3):
+        await store.commit(Unit(puts=(Put("x", str(n), 0, b"{}", (("in", "a"),)),)))
+    page = await read_page(store, "x", "in", "a", cursor("in", 0), 2, newest=False)
+    assert not isinstance(page, Refusal)
+    assert [each.id for each in page.documents] == ["0", "1"]
+    last = await read_page(store, "x", "in", "a", page.next, 2, newest=False)
+    assert not isinstance(last, Refusal)
+    assert ([each.id for each in last.documents], last.next) == (["2"], None)
+
+
+def test_a_page_of_texts_ends_before_it_is_too_large_but_holds_one() -> None:
+    large = "x" * (PAGE_BYTES + 1)
+    assert fitting([large, "a"], len) == [large]
+    assert fitting(["a", large, "b"], len) == ["a"]
+    assert fitting(["a" * (PAGE_BYTES - 1), "b", "c"], len) == ["a" * (PAGE_BYTES - 1), "b"]
+    assert fitting([], len) == []

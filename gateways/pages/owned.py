@@ -84,7 +84,15 @@ def _add_requests(site: Site) -> None:
         answer = await site.ask(visit, "waiting_requests", owner_id=visit.owner_id)
         if isinstance(answer, Refusal):
             return away(answer)
-        values = {"requests": answer["requests"], "words": SCOPE_WORDS, "done": done(visit), "errors": errors}
+        days = visit.form.one("ttl_days").strip()
+        values = {
+            "requests": answer["requests"],
+            "words": SCOPE_WORDS,
+            "done": done(visit),
+            "errors": errors,
+            "scopes": visit.form.many("scope"),  # what was taken away stays away where the form comes again
+            "days": days if _is_number(days) else "",
+        }
         return Page("requests.html", values, 400 if errors else 200)
 
     async def decide(visit: Visit) -> Shown:
@@ -94,7 +102,7 @@ def _add_requests(site: Site) -> None:
         if accept:
             decision["scopes"], ttl = form.many("scope"), form.one("ttl_days").strip()
             error = None if decision["scopes"] else "Tick at least one thing that is allowed."
-            if not (ttl.isascii() and ttl.isdigit() and len(ttl) < 5):
+            if not _is_number(ttl):
                 error = "Enter the days as a whole number."
             if error is not None:
                 return await requests_page(visit, {request_id: error})
@@ -108,6 +116,10 @@ def _add_requests(site: Site) -> None:
 
     site.get("/owner/requests", show_requests)
     site.post("/owner/requests", decide)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 5
 
 
 def _add_grants(site: Site) -> None:

@@ -163,6 +163,25 @@ async def test_a_decision_that_can_not_be_is_said_at_its_request(
     assert words in document.one("error-2").text
 
 
+@pytest.mark.requirement("pages.requests")
+async def test_what_the_owner_took_away_stays_away_when_the_form_comes_again(
+    owner: Browser, verbs: Verbs
+) -> None:
+    asked = {**REQUEST, "scopes": ["message", "channel"]}
+    verbs.answers["waiting_requests"] = {"requests": [{**asked, "request_id": "cr_2"}, asked]}
+    verbs.answers["decide_request"] = refuse("bad_request", "at most what was asked", path="ttl_days")
+    for days, shown in (("99", "99"), ("x", "30")):
+        await owner.get("/owner/requests")
+        answer = await owner.post(
+            "/owner/requests", request_id="cr_1", decision="accept", scope=["message"], ttl_days=days
+        )
+        document = Document(answer.text)
+        boxes = ("scope-1-1", "scope-1-2", "scope-2-1", "scope-2-2")
+        ticked = [box for box in boxes if "checked" in document.one(box).attributes]
+        assert ticked == ["scope-1-1", "scope-1-2", "scope-2-1"], "the other request is as it was"
+        assert document.one("ttl-2").attributes["value"] == shown
+
+
 @pytest.mark.requirement("pages.not-mine")
 @pytest.mark.parametrize(
     ("path", "verb", "fields"),

@@ -300,36 +300,51 @@ def _output_schema(result: Any) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            properties.update(_flat(kind).get("properties", {}))
+            properties.update(_flat(kind, nulls=True).get("properties", {}))
     properties["refusal"] = {"type": "object", "description": "present when the call was refused"}
     return {"type": "object", "properties": properties}
 
 
-def _flat(hint: Any) -> dict[str, Any]:
-    """The JSON Schema of a type with every reference inlined (mcp-facts 4.28: model APIs refuse $ref)."""
+def _flat(hint: Any, *, nulls: bool = False) -> dict[str, Any]:
+    """The JSON Schema of a type with every reference inlined (mcp-facts 4.28: model APIs refuse $ref).
+
+    `nulls`: what may be null says so. Of a param that is said by leaving it out.
+    """
     schema = msgspec.json.schema(hint)
     definitions = schema.pop("$defs", {})
-    flat = _inline(schema, definitions)
+    flat = _inline(schema, definitions, nulls)
     assert isinstance(flat, dict)  # the schema of a type is an object
     return flat
 
 
-def _inline(node: Any, definitions: dict[str, Any]) -> Any:
+def _inline(node: Any, definitions: dict[str, Any], nulls: bool) -> Any:
     if isinstance(node, list):
-        return [_inline(item, definitions) for item in node]
+        return [_inline(item, definitions, nulls) for item in node]
     if not isinstance(node, dict):
         return node
     reference = node.get("$ref")
     if reference is not None:
-        return _inline(definitions[reference.rpartition("/")[2]], definitions)
+        return _inline(definitions[reference.rpartition("/")[2]], definitions, nulls)
     flat = {
-        key: _inline(value, definitions)
+        key: _inline(value, definitions, nulls)
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str))  # a member may be called title
     }
     options = flat.pop("anyOf", None)
-    if options is not None:  # an optional: `null` is said by leaving the member out
+    if options is not None:
         flat = {**next(option for option in options if option != {"type": "null"}), **flat}
+        if nulls:
+            flat = _or_null(flat)
         if flat.get("default", ...) is None:
             del flat["default"]
     return flat
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of what may be null too, without `anyOf`, which many clients do not take."""
+    changed = dict(schema)
+    if "type" in schema:
+        changed["type"] = [schema["type"], "null"]
+    if "enum" in schema:
+        changed["enum"] = [*schema["enum"], None]
+    return changed

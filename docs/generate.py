@@ -268,7 +268,8 @@ def needs_of(tool: Any) -> str:
 TOOLS_INTRODUCTION = [
     "The same tools stand on every door: JSON-RPC methods on the WebSocket, tools on MCP, `POST /v1/<tool>`",
     "on plain HTTP, `turret <tool>` on the command line. `?` marks what may be left out. A result may also",
-    "be a [refusal](refusals.md). Tokens: [network.md](network.md#tokens-at-the-doors).\n",
+    "be a [refusal](refusals.md). Tokens: [network.md](network.md#tokens-at-the-doors). Over MCP a result that",
+    "has words of others in it says so: `untrusted` is true.\n",
 ]
 
 

@@ -51,11 +51,17 @@ async def serve_http(
 
 
 def tls_context(certificate: str, key: str) -> ssl.SSLContext:
-    """TLS 1.2 or newer, HTTP/1.1 alone, one handshake. Raises OSError or ssl.SSLError for files that can't be used."""
+    """TLS 1.2 or newer, HTTP/1.1 alone, one handshake. Raises OSError, which names the files, where it can't be had."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # older OpenSSLs let a client ask for handshakes without end
-    context.load_cert_chain(certificate, key)
+    try:
+        context.load_cert_chain(certificate, key)
+    except OSError as fault:  # ssl's own are OSErrors, too; none of them says which file
+        why = fault.strerror or fault
+        raise OSError(
+            f"TLS with the certificate {certificate} and the key {key} can't be had: {why}"
+        ) from None
     context.set_alpn_protocols(["http/1.1"])
     return context
 

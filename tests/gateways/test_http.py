@@ -3,6 +3,7 @@
 import logging
 import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -237,3 +238,12 @@ async def test_a_stuck_client_behind_tls_is_cut_and_the_shutdown_is_bounded(
         server.shutdown.set()
         with trio.fail_after(3):
             await server.ended.wait()
+
+
+@pytest.mark.parametrize("text", [None, "no certificate"])
+def test_files_that_are_no_certificate_are_named(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "chain.pem"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(OSError, match=r"chain\.pem and the key .*chain\.pem can't be had: \S"):
+        tls_context(str(file), str(file))

@@ -118,3 +118,7 @@ async def _document(
 def _stop(refusal: Refusal) -> Stop:
     message = refusal.message[:1].upper() + refusal.message[1:]
     return Stop(_PAGE % html.escape(message), refusal.status if refusal.code in forms.BUSY else 400)
+
+
+NOT_SHOWN: Final = _stop(forms.wrong("invalid_request", "It was asked for by a page, and not by you"))
+"""A page's image, frame or script asks: whose makers would have so many wait that the user's own has no place."""

@@ -44,6 +44,9 @@ def register(app: Quart, server: AuthorizationServer, *, proxies: Sequence[Netwo
 
     @app.get(AUTHORIZE)
     async def ask() -> Response:
+        site, *how = (request.headers.get(f"sec-fetch-{name}", "") for name in ("site", "mode", "dest"))
+        if site and how != ["navigate", "document"]:  # what no browser shows to anybody takes no place
+            return _response(authorize.NOT_SHOWN.page.encode(), 400, PAGE_HEADERS)
         query = request.query_string.decode("latin-1")
         place = await authorize.authorize(server, caller(), query)
         if isinstance(place, authorize.Stop):

@@ -150,6 +150,12 @@ MUTANTS = (
         'if isinstance(redone, GrantRow) and client_id.startswith("cl_"):',
         "if False:",
     ),
+    (
+        "signin.bounds",
+        "gateways/oauth/routes.py",
+        'if site and how != ["navigate", "document"]:',
+        "if False:",
+    ),
     ("signin.unasked", VERBS, "host = None if is_loopback(target) else host_of(target)", "host = None"),
     (
         "signin.agent-key",

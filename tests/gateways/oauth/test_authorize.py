@@ -85,6 +85,29 @@ async def test_nobody_is_sent_to_another_site_unasked(doors: SignIns) -> None:
         assert html.unescape(link).startswith(back)
 
 
+@pytest.mark.requirement("signin.bounds")
+@pytest.mark.parametrize(
+    ("site", "mode", "dest", "status"),
+    [
+        ("cross-site", "no-cors", "image", 400),
+        ("cross-site", "navigate", "iframe", 400),
+        ("same-site", "no-cors", "empty", 400),
+        ("cross-site", "navigate", "document", 303),
+        ("none", "navigate", "document", 303),
+        (None, "cors", None, 303),  # a program that says some of it
+    ],
+)
+async def test_what_no_browser_shows_takes_no_place(
+    doors: SignIns, site: str | None, mode: str, dest: str | None, status: int
+) -> None:
+    client_id = (await doors.register())["client_id"]
+    given = {"site": site, "mode": mode, "dest": dest}
+    headers = {f"sec-fetch-{name}": value for name, value in given.items() if value is not None}
+    answer = await doors.ask("GET", AUTHORIZE, params=doors.query(client_id), headers=headers)
+    assert answer.status_code == status
+    assert len(doors.bench.broker._services.sign_in._asks) == (status == 303)
+
+
 @pytest.mark.requirement("signin.redirect", "signin.authorize")
 async def test_a_wrong_client_or_redirect_is_a_page_of_its_own(doors: SignIns) -> None:
     client_id = (await doors.register())["client_id"]

@@ -13,8 +13,9 @@ from broker.core.loops import SOON_S, Chain, Receipt, Trace, follow
 from broker.core.machine import Now
 from broker.wire.refusals import Refusal
 
-KEPT: Final = 32
-"""The last receipts of one agent, or the last messages of one channel."""
+KEPT: Final = 256
+"""The last receipts of one agent, or the last messages of one channel: as many topics that came at once as somebody
+may pass on, each for itself."""
 AGENTS: Final = 4096
 """Agents and channels of which they are kept; the one that heard nothing for longest is forgotten first."""
 CHAINS: Final = 16_384
@@ -91,6 +92,10 @@ class Receipts:
                 self._heard.popitem(last=False)
         self._heard.move_to_end(by)
         kept.append(Receipt(sender, now.mono, trace))
+        while kept[0].at < now.mono - SOON_S:
+            kept.popleft()
+        while next(iter(self._heard.values()))[-1].at < now.mono - SOON_S:
+            self._heard.popitem(last=False)
         chain = self._keep(trace.root, self._chains.get(trace.root) or Chain())
         chain.passed(place or by, (sender, *agents))
 

@@ -92,7 +92,29 @@ def test_memory_is_bounded() -> None:
     receipts = Receipts(50, agents=3, chains=3)
     for n in range(100):
         judged(receipts, str(n), "a", f"b{n % 10}")
+    for n in range(2 * KEPT):
         judged(receipts, f"x{n}", "a", "b")
     assert len(receipts) == 3
     assert len(receipts._chains) == 3
     assert len(receipts._heard["b"]) == KEPT
+
+
+def test_what_nobody_can_answer_by_its_time_any_more_is_forgotten() -> None:
+    receipts = Receipts(50)
+    trace = Trace("root", 0)
+    for second in range(100):
+        receipts.heard("b", "a", trace, Now(0, second))
+        receipts.heard(f"c{second}", "a", trace, Now(0, second))
+    assert len(receipts._heard["b"]) == 31
+    assert len(receipts) == 1 + 31
+
+
+@pytest.mark.requirement("loop.relay")
+def test_two_hundred_that_came_at_once_are_passed_on_at_once() -> None:
+    receipts = Receipts(50)
+    for n in range(200):
+        assert isinstance(judged(receipts, f"news {n}", "source", "relay"), Trace)
+    for n in range(200):
+        trace = judged(receipts, f"passed on {n}", "relay", "reader")
+        assert isinstance(trace, Trace)
+        assert (trace.root, trace.hops) == (f"news {n}", 1)

@@ -8,8 +8,6 @@
 4. Neither header nor query is ever logged: they carry capabilities.
 """
 
-import base64
-import binascii
 import ipaddress
 import logging
 import re
@@ -18,6 +16,7 @@ from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
 from broker.app import Caller
+from broker.wire import base64url
 from broker.wire.refusals import Refusal, refuse
 from gateways.listen import Address, Network, Scope, is_proxy, read_hop
 
@@ -120,14 +119,14 @@ def read_proof(proof: str) -> tuple[bytes, str] | None:
         return None
     encoded, sig = found.groups()
     try:
-        return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)), sig
-    except binascii.Error:
+        return base64url.decode(encoded), sig
+    except ValueError:
         return None
 
 
 def write_proof(statement: bytes, sig: str) -> str:
     """The proof as `Authorization: Turret …` and `?auth=` carry it."""
-    return base64.urlsafe_b64encode(statement).rstrip(b"=").decode() + "." + sig
+    return base64url.encode(statement) + "." + sig
 
 
 def _origin(scope: Scope, peer: Address, proxies: Sequence[Network]) -> Address | None:

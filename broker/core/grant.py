@@ -9,7 +9,6 @@
 Source: RFC 6749 4.1 and 6; RFC 7636 4.6; RFC 8707 2.2; RFC 9700 2.1.1, 2.2.2 and 4.14.
 """
 
-import base64
 import hashlib
 import hmac
 import re
@@ -18,6 +17,7 @@ from typing import Final
 import msgspec
 
 from broker.core.client import digest, fault
+from broker.wire import base64url
 from broker.wire.refusals import Refusal
 
 SCOPES: Final = ("profile", "contacts", "message", "channel", "task", "resource", "arena", "trial")
@@ -154,7 +154,7 @@ def knows(row: GrantRow, family: str) -> bool:
 def _proves(verifier: str, challenge: str) -> bool:
     if _VERIFIER.fullmatch(verifier) is None:
         return False
-    hashed = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    hashed = base64url.encode(hashlib.sha256(verifier.encode()).digest())
     return _same(hashed, challenge)
 
 

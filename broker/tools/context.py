@@ -1,6 +1,5 @@
 """Who calls, and the parts of the broker that a tool may use."""
 
-import base64
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -28,6 +27,7 @@ from broker.core.conversation import Rules
 from broker.store.port import Store
 from broker.tools.follows import Follows
 from broker.tools.underway import Underway
+from broker.wire import base64url
 from broker.wire.ids import Pk, ulid
 from broker.wire.keyring import Keyring
 
@@ -124,7 +124,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
     def new_secret(self, size: int = 32) -> str:
         """So many bytes of chance as text (base64url): no guess finds it, so that a plain hash of it may be kept."""
-        return base64.urlsafe_b64encode(self.entropy(size)).rstrip(b"=").decode()
+        return base64url.encode(self.entropy(size))
 
 
 class Context(msgspec.Struct, frozen=True):

@@ -4,13 +4,13 @@
 2. A key that signs nothing safely (small order, not on the curve) is no key; a private one is never taken.
 """
 
-import base64
 import hashlib
 from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
+from broker.wire import base64url
 from broker.wire.ids import Pk
 from broker.wire.keys import is_acceptable_pk
 from broker.wire.refusals import Refusal, refuse
@@ -34,7 +34,7 @@ def read_jwk(jwk: Jwk, path: str) -> Pk | Refusal:
             "this is a private key, and known to others now: make a new one, and send its public half alone"
         )
         return refuse("bad_request", said, path=f"{path}.d")
-    pk = base64.urlsafe_b64decode(jwk.x + "=").hex()
+    pk = base64url.decode(jwk.x).hex()
     if jwk_of(pk).x != jwk.x or not is_acceptable_pk(pk):
         return refuse("bad_request", "x is no Ed25519 public key", path=f"{path}.x")
     return Pk(pk)
@@ -42,14 +42,10 @@ def read_jwk(jwk: Jwk, path: str) -> Pk | Refusal:
 
 def jwk_of(pk: str) -> Jwk:
     """A public key (64 hex characters) as a JWK."""
-    return Jwk("OKP", "Ed25519", _base64url(bytes.fromhex(pk)))
+    return Jwk("OKP", "Ed25519", base64url.encode(bytes.fromhex(pk)))
 
 
 def thumbprint(pk: str) -> str:
     """The key's name (kid): sha256 of its required members in order, base64url."""
     text = f'{{"crv":"Ed25519","kty":"OKP","x":"{jwk_of(pk).x}"}}'
-    return _base64url(hashlib.sha256(text.encode()).digest())
-
-
-def _base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+    return base64url.encode(hashlib.sha256(text.encode()).digest())

@@ -11,8 +11,8 @@ import httpx
 import msgspec
 import trio
 
+from broker.wire.jwk import jwk_of
 from broker.wire.refusals import refuse
-from gateways.client.assertion import public_jwk
 from gateways.client.clockwork import Backoff
 from gateways.client.errors import Disconnected, Refused, WireFault
 from gateways.client.inbox import read
@@ -110,7 +110,7 @@ async def register(
 
 def _request(signer: Signer, name: str) -> bytes:
     proof = msgspec.Raw(signer.statement("register_agent", name=name))
-    return msgspec.json.encode({"name": name, "public_jwk": public_jwk(signer.pk), "proof": proof})
+    return msgspec.json.encode({"name": name, "public_jwk": jwk_of(signer.pk), "proof": proof})
 
 
 def _kept(path: Path | None, name: str) -> bytes | None:

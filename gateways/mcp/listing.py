@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from broker.app import Tool
+from broker.wire import base64url
 from gateways import jsonrpc
 from gateways.mcp.revisions import Fault
 
@@ -114,9 +115,7 @@ class Pages:
         end = start + self._size
         result: dict[str, Any] = {self._member: self._items[start:end]}
         if end < len(self._items):
-            result["nextCursor"] = (
-                base64.urlsafe_b64encode(f"{self._digest}.{end}".encode()).decode().rstrip("=")
-            )
+            result["nextCursor"] = base64url.encode(f"{self._digest}.{end}".encode())
         return result
 
     def _read(self, cursor: str) -> int | None:

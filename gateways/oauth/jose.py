@@ -8,8 +8,6 @@
 Source: RFC 7515, 7517, 7519, 8037; RFC 8725 3.1 to 3.12 (best practices); RFC 9864 (Ed25519 by its own name).
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Collection, Iterable
 from typing import Any, Final
@@ -21,7 +19,8 @@ from joserfc.jwk import JWKRegistry, Key, OKPKey
 from joserfc.jws import JWSRegistry
 from joserfc.registry import Header
 
-from broker.wire import canonical
+from broker.wire import base64url, canonical
+from broker.wire.jwk import jwk_of
 from broker.wire.refusals import Refusal
 
 ED25519: Final = ("EdDSA", "Ed25519")
@@ -113,8 +112,7 @@ def signed(header: Header, claims: dict[str, Any], key: OKPKey) -> str:
 
 def public_key(pk: str) -> OKPKey:
     """The JWK of an Ed25519 public key (64 hex characters)."""
-    x = base64.urlsafe_b64encode(bytes.fromhex(pk)).rstrip(b"=").decode()
-    return OKPKey.import_key({"kty": "OKP", "crv": "Ed25519", "x": x})
+    return OKPKey.import_key(msgspec.to_builtins(jwk_of(pk)))
 
 
 def read_keys(document: Any) -> list[Key]:
@@ -157,8 +155,8 @@ def is_time(value: Any) -> bool:
 def _decoded(segment: str) -> bytes | None:
     """Base64url without padding; other spellings of the same bytes are the library's to refuse."""
     try:
-        return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
-    except (binascii.Error, ValueError):
+        return base64url.decode(segment)
+    except ValueError:
         return None
 
 

@@ -7,7 +7,6 @@
    from here.
 """
 
-import base64
 import hashlib
 import hmac
 import secrets
@@ -18,6 +17,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import msgspec
 
 from broker.app import Caller
+from broker.wire import base64url
 
 TOKEN: Final = "token"  # noqa: S105  # the field's name
 FIELDS: Final = 100
@@ -95,8 +95,7 @@ def read_form(text: bytes) -> Form | None:
 
 def token_of(secret: str) -> str:
     """The token of a browser's forms."""
-    digest = hmac.digest(secret.encode(), _PURPOSE, hashlib.sha256)
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    return base64url.encode(hmac.digest(secret.encode(), _PURPOSE, hashlib.sha256))
 
 
 def is_token(given: str, secret: str) -> bool:

@@ -13,9 +13,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 import msgspec
 
+from broker.wire.jwk import jwk_of
 from broker.wire.keys import SigningKey
 from broker.wire.statement import build_statement
-from gateways.client.assertion import TYPE, client_assertion, public_jwk
+from gateways.client.assertion import TYPE, client_assertion
 
 VERIFIER = "v" * 43
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
@@ -32,7 +33,7 @@ class Agent:
             "register_agent", self.key, wire, int(time.time()), SigningKey.generate().pk[:32], name=name
         )
         proof = {"statement": msgspec.json.decode(text), "sig": sig}
-        body = {"name": name, "public_jwk": public_jwk(self.key.pk), "proof": proof}
+        body = {"name": name, "public_jwk": jwk_of(self.key.pk), "proof": proof}
         answer = httpx.post(f"{url}/agents/register", json=body)
         assert answer.status_code in (200, 201), answer.text
         self.agent_id: str = answer.json()["agent_id"]

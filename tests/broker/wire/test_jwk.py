@@ -4,6 +4,7 @@ import json
 
 import msgspec
 import pytest
+from joserfc.jwk import OKPKey
 
 from broker.wire.jwk import Jwk, jwk_of, read_jwk, thumbprint
 from broker.wire.keys import SigningKey
@@ -19,6 +20,7 @@ def test_the_kid_is_the_thumbprint_of_rfc_8037_appendix_a3() -> None:
     assert isinstance(pk, str)
     assert pk == "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
     assert thumbprint(pk) == "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+    assert thumbprint(pk) == OKPKey.import_key(msgspec.to_builtins(jwk_of(pk))).thumbprint()
 
 
 def test_a_key_survives_the_round_trip_and_other_members_are_passed_over() -> None:

@@ -13,12 +13,13 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import httpx
+import msgspec
 import trio
 from joserfc import jwt
 from joserfc.errors import BadSignatureError
 from joserfc.jwk import OKPKey
 
-from gateways.client.assertion import public_jwk, thumbprint
+from broker.wire.jwk import jwk_of, thumbprint
 
 START_S = 1_782_345_678
 ORIGIN = "https://wire.test"
@@ -127,7 +128,7 @@ def read_signed(text: str, pk: str) -> jwt.Token:
     """A token that the key has signed, as joserfc reads it. Raises BadSignatureError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # EdDSA has a new name, which few know
-        return jwt.decode(text, OKPKey.import_key(dict(public_jwk(pk))), algorithms=["EdDSA"])
+        return jwt.decode(text, OKPKey.import_key(msgspec.to_builtins(jwk_of(pk))), algorithms=["EdDSA"])
 
 
 def error(status: int, code: str, **headers: str) -> httpx.Response:

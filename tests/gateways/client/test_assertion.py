@@ -2,10 +2,10 @@
 
 import pytest
 from joserfc.errors import BadSignatureError
-from joserfc.jwk import OKPKey
 
+from broker.wire.jwk import thumbprint
 from broker.wire.keys import SigningKey
-from gateways.client.assertion import LIFE_S, client_assertion, public_jwk, thumbprint
+from gateways.client.assertion import LIFE_S, client_assertion
 from tests.gateways.client.fake_issuer import read_signed
 
 KEY = SigningKey.from_seed("a1" * 32)
@@ -30,11 +30,3 @@ def test_no_two_are_alike_and_none_verifies_by_another_key() -> None:
     assert one.split(".")[1] != other.split(".")[1]
     with pytest.raises(BadSignatureError):
         read_signed(one, SigningKey.generate().pk)
-
-
-def test_the_thumbprint_is_that_of_rfc_8037() -> None:
-    """Appendix A.3 of RFC 8037."""
-    pk = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
-    assert public_jwk(pk)["x"] == "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
-    assert thumbprint(pk) == "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
-    assert thumbprint(pk) == OKPKey.import_key(dict(public_jwk(pk))).thumbprint()

@@ -10,10 +10,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from broker.wire.jwk import jwk_of
 from broker.wire.keys import SigningKey, verify
 from broker.wire.refusals import Refusal, refuse
 from gateways.client.agent import open_agent
-from gateways.client.assertion import public_jwk
 from gateways.client.clockwork import Backoff, WireClock
 from gateways.client.errors import Refused, WireFault
 from gateways.client.registration import Identity, load_identity, register, save_identity
@@ -61,7 +61,7 @@ class Desk:
             body["name"],
             WIRE,
         )
-        assert body["public_jwk"] == public_jwk(statement["pk"])
+        assert body["public_jwk"] == msgspec.to_builtins(jwk_of(statement["pk"]))
         answer = self.made.setdefault(
             request.content,
             {"agent_id": AGENT, "name": body["name"], "claim_code": "SECRET-CODE", "tier": "unclaimed"},

@@ -30,7 +30,7 @@ def test_a_token_says_whose_the_sessions_are_else_a_key_does() -> None:
     assert Caller(pk=PK, principal="p").identity == "p"
 
 
-def test_secrets_are_chance_as_text(bench: Bench) -> None:
+async def test_secrets_are_chance_as_text(bench: Bench) -> None:
     services = bench.broker._services
     assert len(services.new_secret()) == 43
     assert services.new_secret(16) != services.new_secret(16)

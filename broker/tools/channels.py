@@ -161,8 +161,7 @@ async def invite_agent_to_channel(
 ) -> Membership | Refusal:
     """Invite an agent to a private channel of yours. It hears of it on its stream, and may join or leave it be."""
     if await _is_owner(context, channel_id):  # others are told nothing of agents
-        invited = await agents.find(context.services, invited_agent_id)
-        if invited is None:
+        if await agents.seen(context.services, invited_agent_id) is None:
             return NO_AGENT
     return await _ask(context, channel_id, core.Invite(me(context), invited_agent_id), Membership)
 
@@ -188,6 +187,8 @@ async def transfer_channel(
     """Give a channel of yours to another of its members. You stay in it as a member."""
     store = context.services.store
     if await _is_owner(context, channel_id) and await read_member(store, channel_id, new_owner_agent_id):
+        if await agents.seen(context.services, new_owner_agent_id) is None:
+            return NO_AGENT
         refused = await _may_own(context.services, new_owner_agent_id)
         if refused is not None:
             return refused
@@ -211,7 +212,7 @@ async def list_channel_members(
     members: list[Member] = []
     for document in page.documents:
         each = stored(MemberRow, document.doc, "member", document.id)
-        agent = await agents.find(context.services, each.agent_id)
+        agent = await agents.seen(context.services, each.agent_id)
         if agent is not None:  # one that is gone vanishes
             members.append(Member(each.agent_id, agent.name, each.role, each.since))
     return Members(channel_id, members, page.next)

@@ -7,10 +7,12 @@ import msgspec
 import pytest
 
 from broker.app import Caller
+from broker.tools.agents import NO_AGENT
 from broker.wire.refusals import Refusal
 from tests.support.agents import caller_of, make_agent
 from tests.support.broker import Bench, code, open_bench
 from tests.support.channels import enter, open_town
+from tests.support.registration import OPERATOR
 
 NOBODY = "ch_00000000000000000000000000"
 BIG = "ä" * 8192
@@ -252,6 +254,24 @@ async def test_an_agent_that_is_gone_vanishes_from_the_members(bench: Bench) -> 
     bench.clock.step(1000)
     names = [each["name"] for each in (await town.call("list_channel_members", town.owner))["members"]]
     assert names == ["town-owner", "town-0", "town-1"]
+
+
+@pytest.mark.requirement("channel.gone")
+async def test_a_suspended_agent_looks_like_none_until_it_is_back(bench: Bench) -> None:
+    town = await open_town(bench, 2, private=True)
+    held, other = town.members[0], await make_agent(bench, "other")
+    for agent in (held, other):
+        await bench.call("suspend_agent", OPERATOR, agent_id=agent.agent, reason="x")
+    members = (await town.call("list_channel_members", town.owner))["members"]
+    assert [each["name"] for each in members] == ["town-owner", "town-1"]
+    for tool, param, agent in (
+        ("invite_agent_to_channel", "invited_agent_id", other.agent),
+        ("transfer_channel", "new_owner_agent_id", held.agent),
+    ):
+        assert await town.call(tool, town.owner, **{param: agent}) == NO_AGENT
+    await bench.call("unsuspend_agent", OPERATOR, agent_id=held.agent)
+    assert len((await town.call("list_channel_members", town.owner))["members"]) == 3
+    assert code(await town.call("transfer_channel", town.owner, new_owner_agent_id=held.agent)) == "accepted"
 
 
 @pytest.mark.requirement("channel.history")

@@ -9,8 +9,8 @@ from msgspec import Meta
 from broker.actors.desk import CancelMove, Close, MayOpen, Move, Open, SetScreen, Suspend
 from broker.core.desk import Screen, row_result
 from broker.store.stored import damaged
-from broker.tools.context import Context, Services
-from broker.tools.lookup import SigParam, StatementParam, desk_of, resolve, unknown_desk
+from broker.tools.context import Context
+from broker.tools.lookup import SigParam, StatementParam, desk_of, disk_full, resolve, unknown_desk
 from broker.tools.proof import Proven, prove, settle
 from broker.tools.registry import tool
 from broker.wire.ids import CODE, CodeParam
@@ -170,16 +170,11 @@ async def _open(context: Context, proven: Proven) -> Any:
     if stopped is not None:
         return stopped
     command = Open(code, str(recovery) if recovery is not None else None, proven.once)
-    answer = _disk_full(services) or await services.house.ask("desk", made.pk, command)
+    full = disk_full(services, "no new desk is opened")
+    answer = full or await services.house.ask("desk", made.pk, command)
     if isinstance(answer, Refusal) and answer.code != "in_doubt":
         services.guard.unopened(caller.address, caller.loopback)  # a refused one spends nothing
     return answer
-
-
-def _disk_full(services: Services) -> Refusal | None:
-    if services.store.free_bytes() < services.settings.store.min_free_bytes:
-        return refuse("unavailable", "the broker is short of disk space and opens no new desks")
-    return None
 
 
 async def _still(step: Callable[[Context, Proven], Awaitable[Any]], context: Context, proven: Proven) -> Any:

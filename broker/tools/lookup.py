@@ -108,6 +108,13 @@ async def conv_row(services: Services, conv: str) -> ConvRow | None:
     return read_conv_row(document) if document is not None else None
 
 
+def disk_full(services: Services, words: str) -> Refusal | None:
+    """unavailable below store.min_free; `words`: what is not done then."""
+    if services.store.free_bytes() >= services.settings.store.min_free_bytes:
+        return None
+    return refuse("unavailable", f"the broker is short of disk space: {words}")
+
+
 def missing_conv(context: Context) -> Refusal:
     """unknown_conv, or rate_limited for an address that guesses too much (wire.md, Limits: guessing)."""
     guard, caller = context.services.guard, context.caller

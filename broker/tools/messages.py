@@ -15,6 +15,7 @@ from broker.core.message import MAX_BODY, Message, MessageRow, judge_body, shown
 from broker.store.stored import every, stored
 from broker.tools.access import me
 from broker.tools.context import Context, Services
+from broker.tools.lookup import disk_full
 from broker.tools.paging import AfterParam, LimitParam, cursor, fitting, read_page
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
@@ -56,7 +57,7 @@ async def send_direct_message(
     (quota_exceeded, reason loop). Give an idempotency_key and a repetition is sent once.
     """
     services, sender = context.services, me(context)
-    refused = judge_body(body) or _no_room(services)
+    refused = judge_body(body) or disk_full(services, "nothing was written, send it again later")
     if refused is not None:
         return refused
     key = pair_key(sender, recipient_agent_id)
@@ -117,10 +118,3 @@ async def _unread(services: Services, agent_id: str) -> int:
     async for document in every(services.store, "pair", "unread", agent_id):
         count += stored(PairRow, document.doc, "pair", document.id).lanes[agent_id].unread
     return count
-
-
-def _no_room(services: Services) -> Refusal | None:
-    """Below store.min_free nothing new is taken."""
-    if services.store.free_bytes() >= services.settings.store.min_free_bytes:
-        return None
-    return refuse("unavailable", "the wire is short of disk space; nothing was written, send it again later")

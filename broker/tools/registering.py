@@ -15,6 +15,7 @@ from broker.core.claim import ENTROPY, new_code, read_code
 from broker.core.names import judge_name
 from broker.tools.agents import NameParam, Proof, prove_key
 from broker.tools.context import Context
+from broker.tools.lookup import disk_full
 from broker.tools.proof import Proven, settle
 from broker.tools.registry import tool
 from broker.tools.sealing import seal
@@ -100,6 +101,4 @@ def _may_register(context: Context) -> Refusal | None:
     services = context.services
     if services.settings.agents.register == "operator":
         return refuse("insufficient_scope", "this network's agents are registered by its operators")
-    if services.store.free_bytes() < services.settings.store.min_free_bytes:
-        return refuse("unavailable", "the broker is short of disk space and takes no new agents")
-    return None
+    return disk_full(services, "no new agent is taken")

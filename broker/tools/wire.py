@@ -26,6 +26,7 @@ from broker.tools.lookup import (
     NParam,
     SigParam,
     conv_row,
+    disk_full,
     live,
     missing_conv,
 )
@@ -212,7 +213,8 @@ async def _dial(context: Context, envelope: Envelope, sig: Sig) -> Ack | Refusal
     )
     if isinstance(refused, Refusal):
         return refused
-    place = _disk_full(services) or await house.ask("desk", envelope.sender, ReservePlace(conv, token))
+    full = disk_full(services, "no new call begins, open ones go on")
+    place = full or await house.ask("desk", envelope.sender, ReservePlace(conv, token))
     if isinstance(place, Refusal):
         house.tell("desk", envelope.to, Release(token))
         return place
@@ -262,13 +264,6 @@ async def _evict(services: Services, place: Place, by: Pk) -> Refusal | None:
 def _late(services: Services) -> Refusal | None:
     """overloaded, while new envelopes would be late (actors/admission.py). An END is never asked."""
     return services.house.admission.refuse(services.verifier.late_s())
-
-
-def _disk_full(services: Services) -> Refusal | None:
-    """Below store.min_free no new conversation begins; open ones go on."""
-    if services.store.free_bytes() >= services.settings.store.min_free_bytes:
-        return None
-    return refuse("unavailable", "the broker is short of disk space and takes no new calls")
 
 
 def _now(services: Services) -> Now:

@@ -173,8 +173,8 @@ MUTANTS = (
     (
         "limits.refused-evicts-nobody",
         WIRE,
-        "    if isinstance(refused, Refusal):\n        return refused\n    place = _disk_full",
-        '    if isinstance(refused, Refusal):\n        place = await house.ask("desk", envelope.sender, ReservePlace(conv, token))\n        await _evict(services, place, Pk(envelope.sender))\n        return refused\n    place = _disk_full',
+        "    if isinstance(refused, Refusal):\n        return refused\n    full = disk_full",
+        '    if isinstance(refused, Refusal):\n        place = await house.ask("desk", envelope.sender, ReservePlace(conv, token))\n        await _evict(services, place, Pk(envelope.sender))\n        return refused\n    full = disk_full',
     ),
     (
         "limits.rings",
@@ -198,18 +198,9 @@ MUTANTS = (
         "",
     ),
     ("limits.guessing", LOOKUP, "    if stopped is not None:\n        return stopped\n", ""),
-    (
-        "limits.disk",
-        WIRE,
-        "if services.store.free_bytes() >= services.settings.store.min_free_bytes:",
-        "if True:",
-    ),
-    (
-        "limits.disk",
-        "broker/tools/directory.py",
-        "if services.store.free_bytes() < services.settings.store.min_free_bytes:",
-        "if False:",
-    ),
+    ("limits.disk", LOOKUP, "free_bytes() >= services.settings.store.min_free_bytes:", "free_bytes() >= 0:"),
+    ("limits.disk", WIRE, "place = full or await", "place = await"),
+    ("limits.disk", "broker/tools/directory.py", "answer = full or await", "answer = await"),
     (
         "tools.parties-mode",
         WIRE,

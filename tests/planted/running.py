@@ -49,8 +49,8 @@ MUTANTS = (
     (
         "order.busy-before-disk",
         WIRE,
-        "    if isinstance(refused, Refusal):\n        return refused\n    place = _disk_full(services) or ",
-        "    refused = _disk_full(services) or refused\n    if isinstance(refused, Refusal):\n        return refused\n    place = ",
+        "    if isinstance(refused, Refusal):\n        return refused\n    full = ",
+        '    full = None\n    refused = disk_full(services, "") or refused\n    if isinstance(refused, Refusal):\n        return refused\n    _ = ',
     ),
     ("presence.stream", "broker/app.py", "held.enter_context(services.presence.attach(reads_as))", "pass"),
     (
@@ -69,7 +69,7 @@ MUTANTS = (
     (
         "statements.order-of-opening",
         DIRECTORY,
-        'answer = _disk_full(services) or await services.house.ask("desk", made.pk, command)',
+        'answer = full or await services.house.ask("desk", made.pk, command)',
         'answer = await services.house.ask("desk", made.pk, command)',
     ),
     (

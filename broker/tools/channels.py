@@ -160,9 +160,9 @@ async def invite_agent_to_channel(
     context: Context, channel_id: ChannelParam, invited_agent_id: AgentParam
 ) -> Membership | Refusal:
     """Invite an agent to a private channel of yours. It hears of it on its stream, and may join or leave it be."""
-    if await _is_owner(context, channel_id):  # others are told nothing of agents
-        if await agents.seen(context.services, invited_agent_id) is None:
-            return NO_AGENT
+    invited = await agents.seen(context.services, invited_agent_id)
+    if invited is None and await _is_owner(context, channel_id):  # others are told nothing of agents
+        return NO_AGENT
     return await _ask(context, channel_id, core.Invite(me(context), invited_agent_id), Membership)
 
 

@@ -1,6 +1,7 @@
 """Commands that deal: open-desk, dial, answer, tail. Each holds a key and keeps a stream open.
 
-Calls are typed: a line `TYPE {json}` is sent when it is one's turn; END hangs up at once.
+Calls are typed: a line `TYPE {json}` is sent when it is one's turn (at a terminal one out of turn is refused); END
+hangs up at once.
 """
 
 import math
@@ -74,7 +75,8 @@ def open_desk(options: Options, code: str, recovery_pk: str | None) -> None:
 def dial(options: Options, code: str, code_from: str, say: tuple[str, ...], wait: float) -> None:
     """Call a desk and talk: each line is TYPE {json}, from standard input or --say; the replies are shown.
 
-    After the last line it waits for a reply and hangs up. What is shown is checked: signatures and chain.
+    After the last line it waits for a reply and hangs up; END hangs up at once. What is shown is checked: signatures
+    and chain.
 
     \b
     Example:
@@ -85,6 +87,8 @@ def dial(options: Options, code: str, code_from: str, say: tuple[str, ...], wait
     async def talk() -> None:
         async with open_desk_link(options) as desk:
             desk.code = code_from.upper()
+            if not lines and sys.stdin.isatty():
+                echo_error(f"calling {code.upper()} …")
             async with desk.dial(code.upper()) as call:
                 await converse(options, call, lines, wait)
 
@@ -132,13 +136,19 @@ async def converse(options: Options, call: Call, lines: list[Line], wait: float)
 
 async def _talk(call: Call, lines: list[Line], wait: float) -> None:
     source = _Typed() if not lines else _Listed(lines)
+    by_hand = not lines and sys.stdin.isatty()
+    if by_hand:
+        echo_error('When it is your turn, type a line such as RFQ {"qty":"5"}. END hangs up.')
     with suppress(CallEnded):
         while (said := await source.next_line()) is not None:
             type, body = said
             if type == "END":
                 await call.end(body=body)
                 return
-            await call.wait_turn()
+            if (
+                not by_hand
+            ):  # a person has not read yet what a line kept for later would answer: it is out of turn
+                await call.wait_turn()
             try:
                 await call.send(type, body)
             except Refused as no:
@@ -190,7 +200,7 @@ def read_line(text: str) -> Line:
     """TYPE {json} as typed. Raises a usage error."""
     found = _LINE.fullmatch(text)
     if found is None:
-        raise click.UsageError(f"a line is TYPE {{json}}, not {text.strip()!r}")
+        raise click.UsageError(f'a line is TYPE {{json}}, such as RFQ {{"qty":"5"}}, not {text.strip()!r}')
     try:
         body = msgspec.json.decode(found[2] or "{}", type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as fault:

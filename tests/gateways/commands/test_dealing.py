@@ -1,5 +1,6 @@
 """open-desk, dial, answer, tail, beside a live broker and a counterparty of the client."""
 
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -166,6 +167,34 @@ async def test_lines_are_typed_and_a_wrong_one_is_told_and_passed_over(
     assert types == ["CALL", "PICKUP", "RFQ", "QUOTE", "HIT", "CONFIRM", "END"]
     errors = ran.stderr.decode().splitlines()
     assert [line.split(":")[1] for line in errors] == [" usage", " usage"]
+
+
+async def test_at_a_terminal_a_line_out_of_turn_is_refused_and_not_kept(
+    live: Live, turret: Turret, key: str, brav: Desk
+) -> None:
+    await turret("open-desk", "ALFA", "--key", key)
+    typing, terminal = os.openpty()
+    arguments = ["-m", "gateways.cli", "dial", "BRAV", "--from", "ALFA", "--key", key]
+    with trio.fail_after(20):
+        process = await trio.lowlevel.open_process(
+            [sys.executable, *arguments], stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        async with process.stdout, process.stderr, (await brav.next_ring()).answer() as call:
+            os.write(typing, b'RFQ {"qty":"1"}\nHIT\n')
+            told = b""
+            while b"out_of_turn" not in told:
+                told += await process.stderr.receive_some()
+            await call.send("QUOTE")
+            await call.end()
+            assert await process.wait() == 0
+            shown = await process.stdout.receive_some()
+    os.close(typing)
+    os.close(terminal)
+    types = [line.split()[5] for line in shown.decode().splitlines()]
+    assert types == ["CALL", "PICKUP", "RFQ", "QUOTE", "END"]
+    assert "END hangs up" in told.decode()
 
 
 async def test_the_command_ends_with_the_call_though_nobody_types(

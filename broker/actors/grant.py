@@ -17,12 +17,12 @@ from broker.actors.record import Index, RecordActor
 from broker.actors.standing import Facts
 from broker.clock import Clock
 from broker.core import grant as core
-from broker.core.client import ClientRow, fault
+from broker.core.client import ClientRow
 from broker.core.conversation import Due
 from broker.core.grant import Fresh, GrantRow, Shown, Stolen
 from broker.store.port import Document, Put, Remember, Store, Unit
 from broker.store.stored import every, read_row, stored
-from broker.wire.refusals import Refusal, refuse
+from broker.wire.refusals import Refusal, refuse, refuse_oauth
 
 CLIENTS: Final = 10_000
 """Clients that may be registered at once."""
@@ -106,7 +106,7 @@ class GrantActor(RecordActor[GrantRow]):
                 return await self.write(decided, decided)
             case Stolen(refusal):
                 return await self.write(None, refusal)
-        return decided or fault("invalid_grant", "there is no such grant, or not any more")
+        return decided or refuse_oauth("invalid_grant", "there is no such grant, or not any more")
 
 
 async def read_grant(store: Store, grant_id: str) -> GrantRow | None:
@@ -213,5 +213,5 @@ class AssertionActor(Actor[None]):
     async def handle(self, command: Assert) -> Refusal | None:
         scope, key = f"assertion:{self.key}", hashlib.sha256(command.jti.encode()).hexdigest()
         if await self.store.recall(scope, key) is not None:
-            return fault("invalid_client", "this assertion has served; make another for each request")
+            return refuse_oauth("invalid_client", "this assertion has served; make another for each request")
         return await self.commit(Unit(remember=Remember(scope, key, b"", b"", command.until)))

@@ -6,11 +6,12 @@
 3. Kept is the sha256 of its one form, never the code.
 """
 
-import hashlib
 import re
 from typing import Final
 
 import msgspec
+
+from broker.core.secret import digest
 
 ENTROPY: Final = 13
 """Bytes of chance for one code."""
@@ -42,4 +43,4 @@ def read_code(text: str) -> ClaimCode | None:
     code = text.upper().translate(_READ)
     if _FORM.fullmatch(code) is None:
         return None
-    return ClaimCode(code[:SELECTOR], hashlib.sha256(code.encode()).hexdigest())
+    return ClaimCode(code[:SELECTOR], digest(code))

@@ -9,7 +9,6 @@
 Source: RFC 7591 2 and 3.2.2; RFC 8252 7.3 and 8.3; RFC 9700 2.1 and 4.1.3; OAuth client ID metadata documents, 3 and 4.
 """
 
-import hashlib
 import hmac
 import ipaddress
 import re
@@ -19,7 +18,8 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from broker.wire.refusals import Refusal, refuse
+from broker.core.secret import digest
+from broker.wire.refusals import Refusal, refuse_oauth
 
 Method = Literal["none", "client_secret_basic", "client_secret_post"]
 METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
@@ -68,11 +68,6 @@ class ClientRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """When an owner last consented; None: never yet."""
 
 
-def fault(error: str, message: str) -> Refusal:
-    """A refusal with the code that OAuth has for it."""
-    return refuse("bad_request", message, error=error)
-
-
 def described(client_id: str, metadata: Any, *, default: Method) -> ClientRow | Refusal:
     """The client that metadata describes; `default`: how it proves itself where it does not say.
 
@@ -81,25 +76,29 @@ def described(client_id: str, metadata: Any, *, default: Method) -> ClientRow | 
     try:
         read = msgspec.convert(metadata, Metadata)
     except msgspec.ValidationError as error:
-        return fault("invalid_client_metadata", f"this is no client's metadata: {error}")
+        return refuse_oauth("invalid_client_metadata", f"this is no client's metadata: {error}")
     redirects = tuple(dict.fromkeys(read.redirect_uris))
     if not 0 < len(redirects) <= MOST_REDIRECTS or sum(map(len, redirects)) > ALL_REDIRECTS:
-        return fault("invalid_redirect_uri", f"name 1 to {MOST_REDIRECTS} redirect_uris")
+        return refuse_oauth("invalid_redirect_uri", f"name 1 to {MOST_REDIRECTS} redirect_uris")
     wrong = next((why for uri in redirects if (why := wrong_redirect(uri)) is not None), None)
     if wrong is not None:
-        return fault("invalid_redirect_uri", wrong)
+        return refuse_oauth("invalid_redirect_uri", wrong)
     method: Any = read.token_endpoint_auth_method or default
     if method not in METHODS:
-        return fault("invalid_client_metadata", f"token_endpoint_auth_method is one of: {', '.join(METHODS)}")
+        return refuse_oauth(
+            "invalid_client_metadata", f"token_endpoint_auth_method is one of: {', '.join(METHODS)}"
+        )
     if "authorization_code" not in (read.grant_types or GRANTS):
-        return fault("invalid_client_metadata", "grant_types must have authorization_code")
+        return refuse_oauth("invalid_client_metadata", "grant_types must have authorization_code")
     if "code" not in (read.response_types or ("code",)):
-        return fault("invalid_client_metadata", "response_types must have code")
+        return refuse_oauth("invalid_client_metadata", "response_types must have code")
     name = (read.client_name or host_of(redirects[0])).strip()
     if not is_plain(name) or not 0 < len(name) <= NAME:
-        return fault("invalid_client_metadata", f"client_name is 1 to {NAME} characters, all of them seen")
+        return refuse_oauth(
+            "invalid_client_metadata", f"client_name is 1 to {NAME} characters, all of them seen"
+        )
     if read.client_uri is not None and _web(read.client_uri) is None:
-        return fault("invalid_client_metadata", "client_uri is an https:// URL")
+        return refuse_oauth("invalid_client_metadata", "client_uri is an https:// URL")
     return ClientRow(client_id, name, redirects, read.client_uri, method)
 
 
@@ -159,11 +158,6 @@ def proves(row: ClientRow, secret: str | None) -> bool:
     if row.secret_hash is None:
         return secret is None
     return secret is not None and hmac.compare_digest(row.secret_hash, digest(secret))
-
-
-def digest(secret: str) -> str:
-    """What is kept of a random secret: sha256, hex."""
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def is_plain(text: str) -> bool:

@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
-from broker.core.client import digest, fault
+from broker.core.secret import digest
 from broker.wire import base64url
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse_oauth
 
 SCOPES: Final = ("profile", "contacts", "message", "channel", "task", "resource", "arena", "trial")
 """What an owner can consent to."""
@@ -111,7 +111,7 @@ def read_refresh(text: str) -> tuple[str, str, str] | None:
 
 def redeem(row: GrantRow, shown: Shown, fresh: Fresh, now: int) -> GrantRow | Stolen | Refusal:
     """A code comes back: the grant with its first refresh token."""
-    refused = fault("invalid_grant", "the code is not good here, or not any more")
+    refused = refuse_oauth("invalid_grant", "the code is not good here, or not any more")
     if row.spent is not None and _same(row.spent, shown.digest):
         return Stolen(refused)
     code = row.code
@@ -120,11 +120,11 @@ def redeem(row: GrantRow, shown: Shown, fresh: Fresh, now: int) -> GrantRow | St
     if row.client_id != shown.client_id:
         return refused
     if (code.named or shown.redirect_uri is not None) and shown.redirect_uri != code.redirect_uri:
-        return fault("invalid_grant", "redirect_uri is not the one that the code was made for")
+        return refuse_oauth("invalid_grant", "redirect_uri is not the one that the code was made for")
     if shown.verifier is None or not _proves(shown.verifier, code.challenge):
-        return fault("invalid_grant", "code_verifier does not fit the challenge")
+        return refuse_oauth("invalid_grant", "code_verifier does not fit the challenge")
     if shown.resource not in (None, row.resource):
-        return fault("invalid_target", "the code was made for another resource")
+        return refuse_oauth("invalid_target", "the code was made for another resource")
     return msgspec.structs.replace(
         row, code=None, spent=code.digest, family=fresh.family, refresh=fresh.refresh, used_at=now
     )
@@ -132,7 +132,7 @@ def redeem(row: GrantRow, shown: Shown, fresh: Fresh, now: int) -> GrantRow | St
 
 def refresh(row: GrantRow, shown: Shown, fresh: str, now: int) -> GrantRow | Stolen | Refusal:
     """A refresh token comes back: the grant with the next one."""
-    refused = fault("invalid_grant", "the refresh token is not good here, or not any more")
+    refused = refuse_oauth("invalid_grant", "the refresh token is not good here, or not any more")
     if row.family is None or row.refresh is None or not _same(row.family, shown.family or ""):
         return refused
     if row.client_id != shown.client_id or row.over_at <= now:
@@ -140,9 +140,9 @@ def refresh(row: GrantRow, shown: Shown, fresh: str, now: int) -> GrantRow | Sto
     if not _same(row.refresh, shown.digest):
         return Stolen(refused)
     if shown.resource not in (None, row.resource):
-        return fault("invalid_target", "the refresh token was made for another resource")
+        return refuse_oauth("invalid_target", "the refresh token was made for another resource")
     if not set(shown.scopes or ()) <= set(row.scopes):
-        return fault("invalid_scope", "the owner has not consented to all of these scopes")
+        return refuse_oauth("invalid_scope", "the owner has not consented to all of these scopes")
     return msgspec.structs.replace(row, refresh=fresh, used_at=now)
 
 

@@ -3,25 +3,27 @@
 from typing import Any
 
 from broker.actors.grant import read_client
-from broker.core.client import ClientRow, described, fault, wrong_client_url
+from broker.core.client import ClientRow, described, wrong_client_url
 from broker.tools.context import Context
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse_oauth
 
 
 async def client_of(
     context: Context, client_id: str, document: dict[str, Any] | None = None
 ) -> ClientRow | Refusal:
     """The client of an id: one that registered, or the one that its document describes."""
-    unknown = fault("invalid_client", "there is no such client")
+    unknown = refuse_oauth("invalid_client", "there is no such client")
     if client_id.startswith("https://"):
         wrong = wrong_client_url(client_id)
         if wrong is not None or document is None:
-            return unknown if wrong is None else fault("invalid_client", wrong)
+            return unknown if wrong is None else refuse_oauth("invalid_client", wrong)
         if document.get("client_id") != client_id or "client_name" not in document:
-            return fault("invalid_client_metadata", "the client's document is not about this client_id")
+            return refuse_oauth(
+                "invalid_client_metadata", "the client's document is not about this client_id"
+            )
         row = described(client_id, document, default="none")
         if isinstance(row, ClientRow) and row.method != "none":
-            return fault("invalid_client_metadata", "a client with a document has no secret")
+            return refuse_oauth("invalid_client_metadata", "a client with a document has no secret")
         return row
     if not client_id.startswith("cl_"):
         return unknown

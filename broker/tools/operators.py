@@ -5,7 +5,6 @@
 3. A credential is shown once; kept is its sha256.
 """
 
-import hashlib
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
@@ -16,6 +15,7 @@ from broker.actors.agentdocs import NO_AGENT
 from broker.core.agent import AgentRow, Key, Suspension, capabilities_of, judge_description
 from broker.core.conversation import DUE
 from broker.core.names import judge_name
+from broker.core.secret import digest
 from broker.tools import agents
 from broker.tools.agents import (
     AgentParam,
@@ -172,7 +172,7 @@ async def rotate_agent_credential(context: Context, agent_id: AgentParam) -> Cre
     """A new credential for an agent, shown here alone. The old one and all tokens of the agent end within a second."""
     credential = _credential(context)
     answer = {"agent_id": agent_id, "credential": seal(context.services, credential)}
-    return await _ask(context, agent_id, Rotate(_digest(credential), answer, context.once), Credential)
+    return await _ask(context, agent_id, Rotate(digest(credential), answer, context.once), Credential)
 
 
 @tool(face="operator", title="Add a key to an agent", keyed=True)
@@ -344,7 +344,7 @@ def _standard(
         capabilities=capabilities,
         owner_id=owner_id,
         keys=keys,
-        secret_hash=_digest(credential),
+        secret_hash=digest(credential),
         test=test,
     )
     shown = {
@@ -362,7 +362,3 @@ def _standard(
 
 def _credential(context: Context) -> str:
     return "ts_" + context.services.new_secret()
-
-
-def _digest(credential: str) -> str:
-    return hashlib.sha256(credential.encode()).hexdigest()

@@ -6,7 +6,6 @@
 3. What is not this owner's is missing, in the same words as what there is not.
 """
 
-import hashlib
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -32,6 +31,7 @@ from broker.core.owner import (
     read_email,
     read_password,
 )
+from broker.core.secret import digest
 from broker.tools.context import Context
 from broker.tools.registry import tool
 from broker.wire.ids import OWNER
@@ -81,8 +81,8 @@ async def sign_up(
         return encoded
     owner_id = services.new_id("ow_")
     secret = context.services.new_secret()
-    code = digest_of((invitation or "").strip()) if mode == "invitation" else None
-    command = SignUp(made, encoded, digest_of(secret), code)
+    code = digest((invitation or "").strip()) if mode == "invitation" else None
+    command = SignUp(made, encoded, digest(secret), code)
     return _signed_in(await services.house.ask("owner", owner_id, command), secret)
 
 
@@ -110,7 +110,7 @@ async def sign_in(context: Context, email: Text, password: Text) -> SignedIn | R
         made = await services.passwords.hash(read_password(password))
         rehashed = made if isinstance(made, str) else None
     secret = context.services.new_secret()
-    command = Open(owner.password, digest_of(secret), rehashed)
+    command = Open(owner.password, digest(secret), rehashed)
     answer = await services.house.ask("owner", owner.owner_id, command)
     return WRONG if isinstance(answer, Refusal) and answer.code == WRONG.code else _signed_in(answer, secret)
 
@@ -171,13 +171,8 @@ async def change_password(
     if isinstance(encoded, Refusal):
         return encoded
     secret = context.services.new_secret()
-    command = ChangePassword(owner.password, encoded, digest_of(secret))
+    command = ChangePassword(owner.password, encoded, digest(secret))
     return _signed_in(await services.house.ask("owner", owner_id, command), secret)
-
-
-def digest_of(secret: str) -> str:
-    """What is stored of a session, or of an invitation's code."""
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 async def _is_password(context: Context, password: str, owner: OwnerRow | None) -> bool | Refusal:
@@ -188,7 +183,7 @@ async def _is_password(context: Context, password: str, owner: OwnerRow | None) 
 def _split(session: str) -> tuple[str, str] | None:
     """The owner's id in a session, and the digest of its secret; None for what has not the form."""
     owner_id, _, secret = session.partition(".")
-    return (owner_id, digest_of(secret)) if OWNER.fullmatch(owner_id) and secret else None
+    return (owner_id, digest(secret)) if OWNER.fullmatch(owner_id) and secret else None
 
 
 def _signed_in(answer: OwnerRow | Refusal, secret: str) -> SignedIn | Refusal:

@@ -14,14 +14,15 @@ from msgspec import Meta
 
 from broker.actors.grant import End, Make, Register, Use
 from broker.actors.signin import Ask
-from broker.core.client import described, digest, fault, host_of, is_loopback, redirect_of
+from broker.core.client import described, host_of, is_loopback, redirect_of
 from broker.core.grant import ASK_MS, CHALLENGE, CODE_MS, SCOPES, Code, GrantRow
+from broker.core.secret import digest
 from broker.store.stored import stored
 from broker.tools import agents
 from broker.tools.clients import client_of
 from broker.tools.context import Context
 from broker.tools.registry import tool
-from broker.wire.refusals import Refusal, refuse
+from broker.wire.refusals import Refusal, refuse, refuse_oauth
 
 Text = Annotated[str, Meta(max_length=2048)]
 State = Annotated[str, Meta(max_length=4096)]
@@ -132,7 +133,7 @@ async def begin_authorization(
         return client
     target = redirect_of(client, redirect_uri)
     if target is None:
-        return fault("invalid_request", "the redirect_uri is not one that this client has registered")
+        return refuse_oauth("invalid_request", "the redirect_uri is not one that this client has registered")
     if wrong is None and (challenge is None or CHALLENGE.fullmatch(challenge) is None or resource is None):
         wrong = {"error": "invalid_request"}
     named = tuple(scope for scope in SCOPES if scope in (scopes or ()))

@@ -13,14 +13,15 @@ from msgspec import Meta
 
 from broker.actors.grant import Assert, End, Redeem, Refresh, Use, read_grant
 from broker.core.agent import AgentRow
-from broker.core.client import digest, fault, proves
+from broker.core.client import proves
 from broker.core.grant import Fresh, GrantRow, Shown, knows, read_code, read_refresh
+from broker.core.secret import digest
 from broker.tools import agents
 from broker.tools.clients import client_of
 from broker.tools.context import Caller, Context
 from broker.tools.registry import tool
 from broker.wire.ids import AGENT
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse_oauth
 
 Text = Annotated[str, Meta(max_length=2048)]
 """What a client sent as one parameter."""
@@ -70,7 +71,7 @@ async def redeem_code(
     read = read_code(code)
     row = await read_grant(context.services.store, read[0]) if read is not None else None
     if read is None or row is None:
-        return _guess(context, fault("invalid_grant", "the code is not good here, or not any more"))
+        return _guess(context, refuse_oauth("invalid_grant", "the code is not good here, or not any more"))
     agent = await _speaks_for(context, row)
     if isinstance(agent, Refusal):
         return agent
@@ -98,7 +99,9 @@ async def refresh_grant(
     read = read_refresh(refresh_token)
     row = await read_grant(context.services.store, read[0]) if read is not None else None
     if read is None or row is None:
-        return _guess(context, fault("invalid_grant", "the refresh token is not good here, or not any more"))
+        return _guess(
+            context, refuse_oauth("invalid_grant", "the refresh token is not good here, or not any more")
+        )
     agent = await _speaks_for(context, row)
     if isinstance(agent, Refusal):
         return agent
@@ -208,7 +211,7 @@ async def _speaks_for(context: Context, row: GrantRow) -> AgentRow | Refusal | N
     caller = Caller(principal=row.subject, agent=acting, owner=row.owner_id)
     refused = await context.services.standing.judge(caller)
     if refused is not None or (acting is not None and agent is None):
-        return fault("invalid_grant", "nobody may act for this agent or owner now")
+        return refuse_oauth("invalid_grant", "nobody may act for this agent or owner now")
     return agent
 
 
@@ -255,4 +258,4 @@ def _guess(context: Context, refusal: Refusal) -> Refusal:
 
 
 def _unproven() -> Refusal:
-    return fault("invalid_client", "the client is unknown, or has not proved that it is this one")
+    return refuse_oauth("invalid_client", "the client is unknown, or has not proved that it is this one")

@@ -92,3 +92,8 @@ def refuse(code: str, message: str, **detail: Any) -> Refusal:
     if code == "conflict":
         detail["rebuild"] = True
     return Refusal(code, message, detail)
+
+
+def refuse_oauth(error: str, message: str) -> Refusal:
+    """A refusal of the sign-in's endpoints: `error` is the code that OAuth has for it (RFC 6749 5.2)."""
+    return refuse("bad_request", message, error=error)

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from broker.app import Caller
 from broker.wire.ids import AGENT
-from broker.wire.refusals import Refusal
-from gateways.oauth import forms, jose
+from broker.wire.refusals import Refusal, refuse_oauth
+from gateways.oauth import jose
 from gateways.oauth.server import TOKEN, AuthorizationServer
 
 TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -61,4 +61,4 @@ def is_good(claims: dict[str, Any], agent_id: str, issuer: str, now: int) -> boo
 
 async def _failed(server: AuthorizationServer, caller: Caller) -> Refusal:
     await server.ask(caller, "failed_proof", kind="invalid_client")
-    return forms.wrong("invalid_client", "the client is unknown, or has not proved that it is this one")
+    return refuse_oauth("invalid_client", "the client is unknown, or has not proved that it is this one")

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from broker.app import Caller
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse_oauth
 from gateways.oauth import forms
 from gateways.oauth.server import AuthorizationServer, Target
 
@@ -58,7 +58,7 @@ async def authorize(server: AuthorizationServer, caller: Caller, query: str) -> 
         return _stop(form)
     client_id = form.get("client_id")
     if client_id is None:
-        return _stop(forms.wrong("invalid_request", "It does not say which application asks"))
+        return _stop(refuse_oauth("invalid_request", "It does not say which application asks"))
     target = server.target(form.get("resource"))
     wrong = _wrong(form, target)
     document = await _document(server, caller, client_id)
@@ -111,7 +111,7 @@ async def _document(
         return None
     found = await server.documents.find(client_id, caller.address) if len(client_id) <= 2048 else None
     return (
-        forms.wrong("invalid_client", "The application's document can't be had") if found is None else found
+        refuse_oauth("invalid_client", "The application's document can't be had") if found is None else found
     )
 
 
@@ -120,5 +120,5 @@ def _stop(refusal: Refusal) -> Stop:
     return Stop(_PAGE % html.escape(message), refusal.status if refusal.code in forms.BUSY else 400)
 
 
-NOT_SHOWN: Final = _stop(forms.wrong("invalid_request", "It was asked for by a page, and not by you"))
+NOT_SHOWN: Final = _stop(refuse_oauth("invalid_request", "It was asked for by a page, and not by you"))
 """A page's image, frame or script asks: whose makers would have so many wait that the user's own has no place."""

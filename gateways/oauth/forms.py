@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote_plus
 
 import msgspec
 
-from broker.wire.refusals import Refusal, refuse
+from broker.wire.refusals import Refusal, refuse_oauth
 
 FORM: Final = "application/x-www-form-urlencoded"
 MOST: Final = 64
@@ -39,10 +39,10 @@ def read_form(text: str) -> dict[str, str] | Refusal:
             text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=MOST, errors="strict"
         )
     except ValueError:
-        return wrong("invalid_request", "this is no form")
+        return refuse_oauth("invalid_request", "this is no form")
     form = dict(pairs)
     if len(form) < len(pairs):
-        return wrong("invalid_request", "a parameter stands twice")
+        return refuse_oauth("invalid_request", "a parameter stands twice")
     return {name: value for name, value in form.items() if value}
 
 
@@ -54,11 +54,6 @@ def read_basic(header: str) -> tuple[str, str] | None:
         return (unquote_plus(name, errors="strict"), unquote_plus(secret, errors="strict")) if colon else None
     except (binascii.Error, ValueError):
         return None
-
-
-def wrong(error: str, message: str) -> Refusal:
-    """A refusal with the code that OAuth has for it."""
-    return refuse("bad_request", message, error=error)
 
 
 def refused(refusal: Refusal) -> Reply:

@@ -13,13 +13,13 @@ from quart import Quart, Response, request
 
 from broker.app import Caller
 from broker.wire import canonical
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse_oauth
 from gateways import render
 from gateways.bodies import is_json
 from gateways.caller import connect
 from gateways.listen import Network
 from gateways.oauth import authorize, forms, token
-from gateways.oauth.forms import Reply, refused, wrong
+from gateways.oauth.forms import Reply, refused
 from gateways.oauth.server import AUTHORIZE, INTROSPECT, REGISTER, REVOKE, TOKEN, AuthorizationServer
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def register(app: Quart, server: AuthorizationServer, *, proxies: Sequence[Netwo
         types = request.headers.getlist("content-type")
         metadata = _object(await _body()) if len(types) == 1 and is_json(types[0]) else None
         if metadata is None:
-            return _answer(refused(wrong("invalid_client_metadata", "send a JSON object in UTF-8")))
+            return _answer(refused(refuse_oauth("invalid_client_metadata", "send a JSON object in UTF-8")))
         made = await server.ask(caller(), "register_client", metadata=metadata)
         return _answer(refused(made) if isinstance(made, Refusal) else _registered(made, metadata))
 
@@ -75,7 +75,7 @@ def _form(
         types = [each.partition(";")[0].strip().lower() for each in request.headers.getlist("content-type")]
         given = request.headers.getlist("authorization")
         if types != [forms.FORM] or len(given) > 1:
-            return _answer(refused(wrong("invalid_request", f"send one form ({forms.FORM})")))
+            return _answer(refused(refuse_oauth("invalid_request", f"send one form ({forms.FORM})")))
         form = forms.read_form((await _body()).decode("latin-1"))
         if isinstance(form, Refusal):
             return _answer(refused(form))

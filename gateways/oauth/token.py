@@ -13,9 +13,9 @@ import msgspec
 
 from broker.app import Caller
 from broker.wire.ids import AGENT
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse_oauth
 from gateways.oauth import assertion, forms
-from gateways.oauth.forms import Reply, refused, wrong
+from gateways.oauth.forms import Reply, refused
 from gateways.oauth.server import SCOPES, AuthorizationServer, Target
 
 _REFRESH: Final = "gr_"
@@ -41,16 +41,16 @@ async def token(
     """Tokens for a code, a refresh token, or an agent's own proof."""
     kind = form.get("grant_type")
     if kind is None:
-        return refused(wrong("invalid_request", "grant_type is missing"))
+        return refused(refuse_oauth("invalid_request", "grant_type is missing"))
     if kind not in ("authorization_code", "refresh_token", "client_credentials"):
-        return refused(wrong("unsupported_grant_type", "this grant_type is not known here"))
+        return refused(refuse_oauth("unsupported_grant_type", "this grant_type is not known here"))
     client = await identify(server, caller, form, authorization)
     if isinstance(client, Refusal):
         return refused(client)
     if kind == "client_credentials":
         return await _for_agent(server, caller, client, form)
     if client.is_agent:
-        return refused(wrong("unauthorized_client", "an agent gets its tokens by client_credentials"))
+        return refused(refuse_oauth("unauthorized_client", "an agent gets its tokens by client_credentials"))
     granted = await _granted(server, caller, client, form, kind)
     if isinstance(granted, Refusal):
         return refused(granted)
@@ -68,7 +68,7 @@ async def _granted(
     }
     name = "code" if kind == "authorization_code" else "refresh_token"
     if name not in form:
-        return wrong("invalid_request", f"{name} is missing")
+        return refuse_oauth("invalid_request", f"{name} is missing")
     if kind == "authorization_code":
         shown.update(
             redirect_uri=form.get("redirect_uri"), verifier=form.get("code_verifier"), code=form[name]
@@ -83,14 +83,14 @@ async def _for_agent(
 ) -> Reply:
     """An agent's own token: no consent is needed, and no refresh token given (RFC 6749 4.4.3)."""
     if not client.is_agent:
-        return refused(wrong("unauthorized_client", "client_credentials are for agents"))
+        return refused(refuse_oauth("unauthorized_client", "client_credentials are for agents"))
     target = server.target(form.get("resource"))
     if target is None:
-        return refused(wrong("invalid_target", "resource is none of this server's"))
+        return refused(refuse_oauth("invalid_target", "resource is none of this server's"))
     asked = forms.scopes_in(form)
     scopes = [scope for scope in SCOPES if scope in (target.scopes if asked is None else asked)]
     if not scopes:
-        return refused(wrong("invalid_scope", "none of these scopes is known here"))
+        return refused(refuse_oauth("invalid_scope", "none of these scopes is known here"))
     granted = client.granted or await server.ask(
         caller, "take_credential", agent_id=client.id, secret=client.secret or ""
     )
@@ -105,23 +105,23 @@ async def identify(
     """The client that asks; what a secret proves is looked at by the broker, with what it is shown for."""
     given = [name for name in ("client_assertion", "client_secret") if name in form]
     if len(given) + (authorization is not None) > 1:
-        return wrong("invalid_request", "a client proves itself in one way")
+        return refuse_oauth("invalid_request", "a client proves itself in one way")
     if authorization is not None:
         pair = forms.read_basic(authorization) if authorization.lower().startswith("basic ") else None
         if pair is None or form.get("client_id", pair[0]) != pair[0]:
-            return wrong("invalid_client", "the Authorization header is not this client's")
+            return refuse_oauth("invalid_client", "the Authorization header is not this client's")
         return Client(*pair)
     if "client_assertion" in form:
         if form.get("client_assertion_type") != assertion.TYPE:
-            return wrong("invalid_client", "client_assertion_type is not jwt-bearer")
+            return refuse_oauth("invalid_client", "client_assertion_type is not jwt-bearer")
         granted = await assertion.take_assertion(server, caller, form["client_assertion"])
         if isinstance(granted, Refusal):
             return granted
         if form.get("client_id", granted.subject) != granted.subject:
-            return wrong("invalid_client", "client_id is not the one that signed the assertion")
+            return refuse_oauth("invalid_client", "client_id is not the one that signed the assertion")
         return Client(granted.subject, None, granted)
     if "client_id" not in form:
-        return wrong("invalid_client", "client_id is missing")
+        return refuse_oauth("invalid_client", "client_id is missing")
     return Client(form["client_id"], form.get("client_secret"))
 
 
@@ -134,7 +134,7 @@ async def revoke(
         return refused(client)
     text = form.get("token")
     if text is None:
-        return refused(wrong("invalid_request", "token is missing"))
+        return refused(refuse_oauth("invalid_request", "token is missing"))
     shown: dict[str, str | None] = {"refresh_token": text}
     if not text.startswith(_REFRESH):
         read = server.read(text)
@@ -142,7 +142,7 @@ async def revoke(
             return Reply(200, {})
         if read.grant is None:
             return refused(
-                wrong("unsupported_token_type", "an agent's own token ends with its key or credential")
+                refuse_oauth("unsupported_token_type", "an agent's own token ends with its key or credential")
             )
         shown = {"grant_id": read.grant}
     answer = await server.ask(caller, "end_grant", client_id=client.id, **shown)
@@ -157,9 +157,9 @@ async def introspect(
     if isinstance(client, Refusal):
         return refused(client)
     if client.secret is None and client.granted is None:
-        return refused(wrong("invalid_client", "a client without a secret may not ask"))
+        return refused(refuse_oauth("invalid_client", "a client without a secret may not ask"))
     if "token" not in form:
-        return refused(wrong("invalid_request", "token is missing"))
+        return refused(refuse_oauth("invalid_request", "token is missing"))
     read = server.read(form["token"])
     if read is None or await server.judge(read.caller(caller)) is not None:
         return Reply(200, {"active": False})

@@ -5,7 +5,6 @@ import pytest
 from broker.core.client import (
     ClientRow,
     described,
-    digest,
     is_loopback,
     is_plain,
     proves,
@@ -13,6 +12,7 @@ from broker.core.client import (
     wrong_client_url,
     wrong_redirect,
 )
+from broker.core.secret import digest
 from broker.wire.refusals import Refusal
 
 BACK = "https://app.example/back"

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from broker.core.client import digest
 from broker.core.grant import (
     IDLE_MS,
     Code,
@@ -17,6 +16,7 @@ from broker.core.grant import (
     redeem,
     refresh,
 )
+from broker.core.secret import digest
 from broker.wire.refusals import Refusal
 from tests.support.signin import CHALLENGE, REDIRECT, RESOURCE, VERIFIER
 

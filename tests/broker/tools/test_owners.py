@@ -13,8 +13,8 @@ from broker.actors.attempts import BY_ADDRESS, BY_EMAIL, SIGN_UPS
 from broker.actors.owner import InvitationRow
 from broker.app import Caller
 from broker.config import Owners
+from broker.core.secret import digest
 from broker.store.port import Put, Store, Unit
-from broker.tools.owners import digest_of
 from broker.wire.ids import OWNER
 from broker.wire.refusals import Refusal
 from tests.support.broker import START_MS, STRANGER, Bench, code, open_bench, tuned
@@ -188,7 +188,7 @@ async def test_by_invitation_nobody_signs_up_without_one(mode: Any) -> None:
     owners = {**msgspec.structs.asdict(CHEAP), "sign_up": mode}
     async with open_bench(tuned(owners=owners)) as bench:
         invitation = msgspec.json.encode(InvitationRow(START_MS, START_MS + 1000))
-        await bench.store.commit(Unit(puts=(Put("invitation", digest_of("a code"), 0, invitation),)))
+        await bench.store.commit(Unit(puts=(Put("invitation", digest("a code"), 0, invitation),)))
         for given in (None, " "):
             refused = await ann(bench, invitation=given)
             assert (refused.code, refused.detail) == ("bad_request", {"path": "invitation"})

@@ -9,8 +9,8 @@ from broker.actors.grant import LAPSE_MS
 from broker.actors.standing import Facts
 from broker.app import Caller
 from broker.core.agent import AgentRow, Key, Suspension
-from broker.core.client import digest
 from broker.core.grant import CODE_MS, IDLE_MS
+from broker.core.secret import digest
 from broker.store.port import Put, Unit
 from broker.wire.refusals import Refusal
 from tests.support.agents import make_agent

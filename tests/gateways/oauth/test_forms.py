@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from broker.wire.refusals import Refusal, refuse
-from gateways.oauth.forms import read_basic, read_form, refused, scopes_in, wrong
+from broker.wire.refusals import Refusal, refuse, refuse_oauth
+from gateways.oauth.forms import read_basic, read_form, refused, scopes_in
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,13 @@ def test_basic_gives_client_and_secret_each_form_encoded() -> None:
 @pytest.mark.parametrize(
     ("refusal", "status", "error", "headers"),
     [
-        (wrong("invalid_grant", "x"), 400, "invalid_grant", {}),
-        (wrong("invalid_client", "x"), 401, "invalid_client", {"WWW-Authenticate": 'Basic realm="turret"'}),
+        (refuse_oauth("invalid_grant", "x"), 400, "invalid_grant", {}),
+        (
+            refuse_oauth("invalid_client", "x"),
+            401,
+            "invalid_client",
+            {"WWW-Authenticate": 'Basic realm="turret"'},
+        ),
         (refuse("bad_request", "x", path="code"), 400, "invalid_request", {}),
         (
             refuse("rate_limited", "x", retry_after_ms=1500),
@@ -75,7 +80,7 @@ def test_a_refusal_is_told_as_oauth_tells_it(
 
 
 def test_a_description_has_no_marks_that_oauth_forbids() -> None:
-    assert refused(wrong("x", 'a "b" \\ é')).value["error_description"] == "a 'b' / ?"
+    assert refused(refuse_oauth("x", 'a "b" \\ é')).value["error_description"] == "a 'b' / ?"
 
 
 def test_scopes_are_words() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.app import Caller
-from broker.core.client import digest
+from broker.core.secret import digest
 from broker.wire.refusals import Refusal
 from gateways.oauth.keys import ACCESS_S
 from gateways.oauth.server import INTROSPECT, REVOKE

@@ -58,7 +58,9 @@ def _add_agents(site: Site) -> None:
         return Page("claim.html", {"errors": {}, "code": ""})
 
     async def claim(visit: Visit) -> Shown:
-        code = visit.form.one("code").strip()
+        code = (
+            visit.form.one("code").rpartition(":")[2].strip()
+        )  # a terminal shows `claim code: …`, pasted whole
         if not code:
             return claim_page(code, "Enter the code that the agent was given.", 400)
         answer = await site.ask(visit, "claim_agent", owner_id=visit.owner_id, code=code)

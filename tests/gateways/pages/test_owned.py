@@ -62,10 +62,11 @@ async def test_an_owner_sees_the_agents_and_all_that_is_said_of_them(owner: Brow
 
 
 @pytest.mark.requirement("pages.claim")
-async def test_a_code_makes_an_agent_the_owners(owner: Browser, verbs: Verbs) -> None:
+@pytest.mark.parametrize("typed", [" a code ", "claim code: a code\n"])
+async def test_a_code_makes_an_agent_the_owners(owner: Browser, verbs: Verbs, typed: str) -> None:
     verbs.answers["claim_agent"] = {"agent_id": AGENT_ID}
     await owner.get("/owner/claim")
-    answer = await owner.post("/owner/claim", code=" a code ", owner_id="ow_other")
+    answer = await owner.post("/owner/claim", code=typed, owner_id="ow_other")
     assert (answer.status_code, answer.headers["location"]) == (303, "/owner?done=claimed")
     assert verbs.asked == [("claim_agent", {"owner_id": OWNER_ID, "code": "a code"})]
     assert "The agent is yours now." in (await owner.get("/owner?done=claimed")).text

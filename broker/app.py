@@ -16,27 +16,19 @@ import trio
 from broker.actors.activity import Activity
 from broker.actors.actor import Again
 from broker.actors.admission import Admission
-from broker.actors.agent import AgentActor
-from broker.actors.agentdocs import read_all_facts, read_facts
+from broker.actors.agentdocs import read_all_facts
 from broker.actors.attempts import Attempts
 from broker.actors.calls import agent_stream, read_restored, stream_name
-from broker.actors.channel import ChannelActor, Windows
 from broker.actors.conversation import Tally
 from broker.actors.convwatch import ConvWatch
-from broker.actors.grant import AssertionActor, ClientsActor, GrantActor
-from broker.actors.grant import read_facts as read_grant_facts
 from broker.actors.guard import Guard
 from broker.actors.house import House
 from broker.actors.janitor import Janitor
-from broker.actors.owner import OwnerActor
-from broker.actors.owner import read_facts as read_owner_facts
-from broker.actors.pair import PairActor
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence, Watch
 from broker.actors.receipts import Receipts
-from broker.actors.report import ReportActor
 from broker.actors.signin import SignIn
-from broker.actors.standing import End, Facts, Standing
+from broker.actors.standing import End, Standing
 from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
 from broker.actors.suspended import Suspended
 from broker.actors.timers import Timers
@@ -45,15 +37,13 @@ from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.desk import DeskRow
-from broker.core.machine import Now
-from broker.core.pace import Pace
 from broker.store.port import Store, Unavailable
 from broker.tools import directory, transcripts
 from broker.tools.access import may_listen, run_out, unheard, while_allowed
 from broker.tools.areas import AREAS
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.following import follow_channel
-from broker.tools.household import add_wire_actors
+from broker.tools.household import add_network_actors, add_wire_actors, agent_told
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Then, Tool, collect
@@ -414,10 +404,10 @@ async def open_broker(
             sign_in=SignIn(clock),
         )
         async for agent_id, facts in read_all_facts(store):
-            _agent_told(services, agent_id, facts)
+            agent_told(services, agent_id, facts)
         broker = Broker(services)
         add_wire_actors(services, timers, broker.desk_changed)
-        _add_network(services, timers)
+        add_network_actors(services, timers)
         nursery.start_soon(house.reap)
         nursery.start_soon(house.overdue.run)
         nursery.start_soon(timers.run)
@@ -431,40 +421,3 @@ async def open_broker(
             trio.lowlevel.remove_instrument(house.admission)
             nursery.cancel_scope.cancel()
             store.watch(None)
-
-
-def _add_network(services: Services, timers: Timers) -> None:
-    """The actors of the network: each is one stored document (broker.actors.record)."""
-    parts: dict[str, Any] = {
-        "store": services.store,
-        "clock": services.clock,
-        "nudge": timers.nudge,
-        "mailbox": services.settings.actors.mailbox,
-        "commit_timeout_s": services.settings.store.commit_timeout_s,
-    }
-    standing, told = services.standing, partial(_agent_told, services)
-    services.house.add("agent", lambda agent_id: AgentActor(agent_id, told=told, **parts))
-    standing.learn("ag_", partial(read_facts, services.store))
-    settings = services.settings.owners
-    services.house.add("owner", lambda owner_id: OwnerActor(owner_id, settings=settings, **parts))
-    standing.learn("ow_", partial(read_owner_facts, services.store))
-    services.house.add("grant", lambda grant_id: GrantActor(grant_id, told=standing.told, **parts))
-    standing.learn("gr_", partial(read_grant_facts, services.store))
-    services.house.add("clients", lambda key: ClientsActor(key, **parts))
-    services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
-    services.house.add("report", lambda report_id: ReportActor(report_id, **parts))
-    network, receipts = services.settings.network, services.receipts
-    services.house.add("pair", lambda key: PairActor(key, settings=network, receipts=receipts, **parts))
-    limits = services.settings.limits
-    pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
-    windows, started = Windows(pace.window_s), Now(services.clock.now_ms(), services.clock.monotonic())
-    channel: dict[str, Any] = {"following": services.following, "receipts": services.receipts, **parts}
-    services.house.add(
-        "channel", lambda key: ChannelActor(key, started=started, windows=windows, pace=pace, **channel)
-    )
-
-
-def _agent_told(services: Services, agent_id: str, facts: Facts) -> None:
-    """A commit has changed an agent: its right to speak, and that of its keys on the wire."""
-    services.standing.told(agent_id, facts)
-    services.suspended.agent(agent_id, facts.pks if facts.suspended else frozenset())

@@ -1,13 +1,26 @@
-"""The wire's actors: how the house makes a conversation and a desk."""
+"""How the house makes its actors: those of the wire, and those of the network."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+from broker.actors.agent import AgentActor
+from broker.actors.agentdocs import read_facts
+from broker.actors.channel import ChannelActor, Windows
 from broker.actors.conversation import ConversationActor
 from broker.actors.desk import DeskActor
+from broker.actors.grant import AssertionActor, ClientsActor, GrantActor
+from broker.actors.grant import read_facts as read_grant_facts
+from broker.actors.owner import OwnerActor
+from broker.actors.owner import read_facts as read_owner_facts
+from broker.actors.pair import PairActor
 from broker.actors.recent import Recent
+from broker.actors.report import ReportActor
+from broker.actors.standing import Facts
 from broker.actors.timers import Timers
 from broker.core.desk import Capacity
 from broker.core.machine import Now
+from broker.core.pace import Pace
 from broker.tools.context import Services
 
 
@@ -59,3 +72,41 @@ def add_wire_actors(
             holder=services.standing.holder,
         ),
     )
+
+
+def add_network_actors(services: Services, timers: Timers) -> None:
+    """Say how the actors of the network are made (each is one stored document: broker.actors.record), and how Standing
+    reads what is true of agents, owners and consents."""
+    parts: dict[str, Any] = {
+        "store": services.store,
+        "clock": services.clock,
+        "nudge": timers.nudge,
+        "mailbox": services.settings.actors.mailbox,
+        "commit_timeout_s": services.settings.store.commit_timeout_s,
+    }
+    standing, told = services.standing, partial(agent_told, services)
+    services.house.add("agent", lambda agent_id: AgentActor(agent_id, told=told, **parts))
+    standing.learn("ag_", partial(read_facts, services.store))
+    settings = services.settings.owners
+    services.house.add("owner", lambda owner_id: OwnerActor(owner_id, settings=settings, **parts))
+    standing.learn("ow_", partial(read_owner_facts, services.store))
+    services.house.add("grant", lambda grant_id: GrantActor(grant_id, told=standing.told, **parts))
+    standing.learn("gr_", partial(read_grant_facts, services.store))
+    services.house.add("clients", lambda key: ClientsActor(key, **parts))
+    services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
+    services.house.add("report", lambda report_id: ReportActor(report_id, **parts))
+    network, receipts = services.settings.network, services.receipts
+    services.house.add("pair", lambda key: PairActor(key, settings=network, receipts=receipts, **parts))
+    limits = services.settings.limits
+    pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
+    windows, started = Windows(pace.window_s), Now(services.clock.now_ms(), services.clock.monotonic())
+    channel: dict[str, Any] = {"following": services.following, "receipts": services.receipts, **parts}
+    services.house.add(
+        "channel", lambda key: ChannelActor(key, started=started, windows=windows, pace=pace, **channel)
+    )
+
+
+def agent_told(services: Services, agent_id: str, facts: Facts) -> None:
+    """A commit has changed an agent: its right to speak, and that of its keys on the wire."""
+    services.standing.told(agent_id, facts)
+    services.suspended.agent(agent_id, facts.pks if facts.suspended else frozenset())

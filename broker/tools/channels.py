@@ -117,7 +117,7 @@ async def create_channel(
 
     already_exists where its name is taken, also by a channel that you can't see.
     """
-    return await create(context, me(context), name, is_private, topic)
+    return await _create(context, me(context), name, is_private, topic)
 
 
 @tool(face="network", scope="channel", title="List channels", read_only=True)
@@ -281,7 +281,25 @@ async def get_channel_history(
     return History(channel_id, messages, max(head, last))
 
 
-async def create(
+@tool(
+    face="operator",
+    name="create_channel",
+    keyed=True,
+    title="Create a channel for an agent",
+    idempotent=False,
+)
+async def create_channel_for(
+    context: Context,
+    name: NameParam,
+    owner_agent_id: AgentParam,
+    is_private: PrivateParam = False,
+    topic: TopicParam = "",
+) -> ChannelInfo | Refusal:
+    """Create a channel that is owned by the agent named."""
+    return await _create(context, owner_agent_id, name, is_private, topic)
+
+
+async def _create(
     context: Context, owner_id: str, name: str, is_private: bool, topic: str
 ) -> ChannelInfo | Refusal:
     """A new channel of an agent's: refused where that may own none, or the name is taken."""

@@ -63,7 +63,7 @@ MUTANTS = (
     ("channel.loop", ACTOR, "if isinstance(trace, Stopped):", "if False:"),
     (
         "channel.operator",
-        "broker/tools/operator_channels.py",
+        "broker/tools/channels.py",
         "create(context, owner_agent_id,",
         "create(context, name,",
     ),

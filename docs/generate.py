@@ -225,7 +225,9 @@ def tools() -> str:
     assert AREAS  # importing them has filled the registry
     lines = [NOTE, "# Tools\n", *TOOLS_INTRODUCTION]
     found = registry.collect()
-    lines += [", ".join(f"[`{name}`](#{name})" for name in found), ""]
+    for face in dict.fromkeys(["wire", *(tool.face for tool in found.values())]):
+        names = [f"[`{name}`](#{name})" for name, tool in found.items() if tool.face == face]
+        lines += [f"**Of the {face}** (`/mcp/{face}`): {', '.join(names)}.\n"]
     for name, tool in found.items():
         lines += [f"## {name}\n", tool.description, ""]
         required = tool.input_schema.get("required", [])

@@ -41,8 +41,8 @@ from broker.store.port import Store, Unavailable
 from broker.tools import directory, transcripts
 from broker.tools.access import may_listen, run_out, unheard, while_allowed
 from broker.tools.areas import AREAS
+from broker.tools.channel_reader import follow_channel
 from broker.tools.context import Caller, Context, Progress, Services
-from broker.tools.following import follow_channel
 from broker.tools.household import add_network_actors, add_wire_actors, agent_told
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability

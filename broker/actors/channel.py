@@ -15,7 +15,7 @@ import msgspec
 
 from broker.actors.actor import Letter
 from broker.actors.calls import agent_stream
-from broker.actors.following import Following
+from broker.actors.followers import Followers
 from broker.actors.once import Once
 from broker.actors.receipts import Receipts, Stopped
 from broker.actors.record import Index, Record, RecordActor, Told
@@ -111,7 +111,7 @@ class ChannelActor(RecordActor[ChannelRow]):
         started: Now,
         windows: Windows,
         pace: Pace,
-        following: Following,
+        followers: Followers,
         receipts: Receipts,
         **parts: Any,
     ) -> None:
@@ -119,7 +119,7 @@ class ChannelActor(RecordActor[ChannelRow]):
         self.channel = Channel(pace)
         self._started = started
         self._windows = windows
-        self._following = following
+        self._followers = followers
         self._receipts = receipts
         self._versions: dict[str, int] = {}
         self._awake: dict[str, None] = {}
@@ -177,7 +177,7 @@ class ChannelActor(RecordActor[ChannelRow]):
                 return None
             case HasRead(agent_id, seq):
                 self._sort(agent_id)
-                if not self._following.live(self.key, agent_id):
+                if not self._followers.live(self.key, agent_id):
                     self._left[agent_id] = max(seq, self._left.get(agent_id, 0))
                     self._settle_soon()
                 return None
@@ -318,7 +318,7 @@ class ChannelActor(RecordActor[ChannelRow]):
             if member is None:
                 del self._versions[agent_id]
                 self._owed.pop(agent_id, None)
-                self._following.end(self.key, agent_id, core.inside(row, None) or core.missing())
+                self._followers.end(self.key, agent_id, core.inside(row, None) or core.missing())
             self._sort(agent_id)
 
     def _put_member(self, agent_id: str, member: MemberRow | None, private: bool) -> Put:
@@ -336,7 +336,7 @@ class ChannelActor(RecordActor[ChannelRow]):
     def _sort(self, agent_id: str) -> None:
         """Whether an agent is to be told of the next message."""
         told = self.channel.in_it(agent_id) and not self.channel.members[agent_id].unread
-        if told and not self._following.live(self.key, agent_id):
+        if told and not self._followers.live(self.key, agent_id):
             self._awake[agent_id] = None
         else:
             self._awake.pop(agent_id, None)

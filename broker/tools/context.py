@@ -9,7 +9,7 @@ import msgspec
 from broker.actors.activity import Activity
 from broker.actors.attempts import Attempts
 from broker.actors.conversation import Tally
-from broker.actors.following import Following
+from broker.actors.followers import Followers
 from broker.actors.guard import Guard
 from broker.actors.house import House
 from broker.actors.once import Once
@@ -113,7 +113,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Who received what lately, for the loop guard."""
     entropy: Callable[[int], bytes] = secrets.token_bytes
     """So many bytes of chance, for ids and secrets."""
-    following: Following = msgspec.field(default_factory=Following)
+    followers: Followers = msgspec.field(default_factory=Followers)
     """Who follows which channel."""
     underway: Underway = msgspec.field(default_factory=Underway)
     """Requests with an idempotency key that are being done."""

@@ -100,7 +100,7 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     limits = services.settings.limits
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
     windows, started = Windows(pace.window_s), Now(services.clock.now_ms(), services.clock.monotonic())
-    channel: dict[str, Any] = {"following": services.following, "receipts": services.receipts, **parts}
+    channel: dict[str, Any] = {"followers": services.followers, "receipts": services.receipts, **parts}
     services.house.add(
         "channel", lambda key: ChannelActor(key, started=started, windows=windows, pace=pace, **channel)
     )

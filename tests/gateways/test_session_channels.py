@@ -90,7 +90,7 @@ async def test_who_is_removed_is_told_why_its_stream_ends(bench: Bench) -> None:
         assert [each["method"] for each in await other.rest()] == ["channel_message"]
         suspend(bench, town.members[1])
         await wait_all_tasks_blocked()
-        assert len(bench.broker._services.following) == 0
+        assert len(bench.broker._services.followers) == 0
 
 
 @pytest.mark.requirement("channel.private", "channel.doors")

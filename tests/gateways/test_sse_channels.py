@@ -72,7 +72,7 @@ async def test_the_stream_says_why_it_ends(bench: Bench, how: str, why: str) -> 
                 suspend(bench, one)
     name, said = follower.events[-1]
     assert (name, said["reason"], said["refusal"]["code"]) == ("closed", why, why)
-    assert len(bench.broker._services.following) == 0
+    assert len(bench.broker._services.followers) == 0
 
 
 @pytest.mark.requirement("channel.private", "channel.doors")

@@ -3,8 +3,8 @@
 CORE = "broker/core/channel.py"
 PACE = "broker/core/pace.py"
 ACTOR = "broker/actors/channel.py"
-FOLLOWING = "broker/actors/following.py"
-FOLLOW = "broker/tools/following.py"
+FOLLOWERS = "broker/actors/followers.py"
+READER = "broker/tools/channel_reader.py"
 TOOLS = "broker/tools/channels.py"
 PAGING = "broker/tools/paging.py"
 
@@ -46,20 +46,20 @@ MUTANTS = (
     (
         "channel.unread",
         ACTOR,
-        "and not self._following.live(self.key, agent_id):\n            self._awake",
+        "and not self._followers.live(self.key, agent_id):\n            self._awake",
         ":\n            self._awake",
     ),
     ("channel.unread", CORE, "unread = head if upto < head else 0", "unread = 0"),
     ("channel.unread-cost", ACTOR, "self._awake.pop(agent_id, None)", "pass"),
     (
         "channel.resume",
-        FOLLOW,
+        READER,
         "Cursor(stream_tag(stream), epoch, after_seq)",
         "Cursor(stream_tag(stream), epoch, after_seq + 1)",
     ),
-    ("channel.cut-off", FOLLOW, "or await _outside(context, channel_id)\n    except", "\n    except"),
-    ("channel.cut-off", FOLLOW, "end = partial(reader.end, at_once=True)", "end = reader.end"),
-    ("channel.cut-off", FOLLOWING, "            end(refusal)", "            pass"),
+    ("channel.cut-off", READER, "or await _outside(context, channel_id)\n    except", "\n    except"),
+    ("channel.cut-off", READER, "end = partial(reader.end, at_once=True)", "end = reader.end"),
+    ("channel.cut-off", FOLLOWERS, "            end(refusal)", "            pass"),
     ("channel.loop", ACTOR, "if isinstance(trace, Stopped):", "if False:"),
     (
         "channel.operator",

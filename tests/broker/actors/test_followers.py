@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from broker.actors.following import Following
+from broker.actors.followers import Followers
 from broker.actors.streams import Ended, Hub
 from broker.clock import VirtualClock
 from broker.config import Streams
@@ -15,30 +15,30 @@ WHY = refuse("not_found", "there is no channel of this id")
 
 
 def test_what_an_agent_follows_of_a_channel_ends_together() -> None:
-    following = Following()
+    followers = Followers()
     ended: list[tuple[str, Refusal]] = []
     with (
-        following.hold("ch", "a", lambda why: ended.append(("one", why))),
-        following.hold("ch", "a", lambda why: ended.append(("two", why))),
-        following.hold("ch", "b", lambda why: ended.append(("b", why))),
-        following.hold("other", "a", lambda why: ended.append(("other", why))),
+        followers.hold("ch", "a", lambda why: ended.append(("one", why))),
+        followers.hold("ch", "a", lambda why: ended.append(("two", why))),
+        followers.hold("ch", "b", lambda why: ended.append(("b", why))),
+        followers.hold("other", "a", lambda why: ended.append(("other", why))),
     ):
-        following.end("ch", "a", WHY)
+        followers.end("ch", "a", WHY)
         assert ended == [("one", WHY), ("two", WHY)]
-        assert following.live("ch", "a")
-    following.end("ch", "b", WHY)
+        assert followers.live("ch", "a")
+    followers.end("ch", "b", WHY)
     assert len(ended) == 2
-    assert not following.live("ch", "a")
-    assert len(following) == 0
+    assert not followers.live("ch", "a")
+    assert len(followers) == 0
 
 
 def test_one_follows_until_the_last_of_its_streams_ends() -> None:
-    following = Following()
-    with following.hold("ch", "a", lambda _: None):
-        with following.hold("ch", "a", lambda _: None):
+    followers = Followers()
+    with followers.hold("ch", "a", lambda _: None):
+        with followers.hold("ch", "a", lambda _: None):
             pass
-        assert following.live("ch", "a")
-    assert not following.live("ch", "a")
+        assert followers.live("ch", "a")
+    assert not followers.live("ch", "a")
 
 
 async def test_an_end_at_once_gives_nothing_more_of_what_was_committed(clock: VirtualClock) -> None:

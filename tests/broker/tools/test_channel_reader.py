@@ -165,7 +165,7 @@ async def test_who_is_removed_while_it_begins_to_follow_does_not(
     monkeypatch.setattr(hub, "read", slowly)
     assert code(await bench.broker.follow_channel(one, town.id)) == "not_a_party"
     assert hub.statistics().readers == 0
-    assert len(bench.broker._services.following) == 0
+    assert len(bench.broker._services.followers) == 0
 
 
 @pytest.mark.requirement("channel.cut-off")

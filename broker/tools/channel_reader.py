@@ -1,4 +1,4 @@
-"""How a channel is followed: the broker's verb `follow_channel` (network.md, Channels).
+"""How a channel is followed: the reader that the broker's verb `follow_channel` opens (network.md, Channels).
 
 A reader is held by two rights, that of its token and that of a member: it ends at once where either ends.
 """
@@ -48,7 +48,7 @@ async def follow_channel(
             held.callback(
                 lambda: services.house.rouse("channel", channel_id, HasRead(agent_id, reader.position))
             )
-        held.enter_context(services.following.hold(channel_id, agent_id, end, reads=reads))
+        held.enter_context(services.followers.hold(channel_id, agent_id, end, reads=reads))
         held.enter_context(services.standing.hold(caller, end))
         services.house.tell("channel", channel_id, FollowBegan(agent_id))
         # It may have been removed, or suspended, before it was held.

@@ -3,16 +3,14 @@
 Who is removed from a channel is cut off here, right after the commit; who follows needs no `channel` event.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
+from broker.actors.standing import End
 from broker.wire.refusals import Refusal
 
-End = Callable[[Refusal], None]
-"""Ends what somebody follows. It neither waits nor raises."""
 
-
-class Following:
+class Followers:
     """By channel and agent: how each stream that one has open is ended."""
 
     def __init__(self) -> None:

@@ -161,6 +161,8 @@ class ClientsActor(Actor[int]):
         going += await self.store.due("client", "used", now - LAPSE_MS, SWEPT)
         if not going and count >= self._most:
             going = await self.store.due("client", "unused", now - core.ASK_MS, 1)
+            # What nobody refreshed for so long has no consent any more, whoever once had it consented to.
+            going = going or await self.store.due("client", "used", now - core.IDLE_MS - TOUCH_MS, 1)
         if count - len(going) >= self._most:
             return refuse("overloaded", "no room for another client now", retry_after_ms=60_000)
         puts = (_put(row, 0), *(Put("client", each.id, each.version, None) for each in going))

@@ -156,6 +156,7 @@ MUTANTS = (
         'if site and how != ["navigate", "document"]:',
         "if False:",
     ),
+    ("signin.bounds", ACTOR, "now - core.IDLE_MS - TOUCH_MS, 1)", "now - LAPSE_MS, 1)"),
     ("signin.unasked", VERBS, "host = None if is_loopback(target) else host_of(target)", "host = None"),
     (
         "signin.agent-key",

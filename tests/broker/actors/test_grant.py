@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import trio
 
-from broker.actors.grant import LAPSE_MS, UNUSED_MS, Assert, ClientsActor, Register, Use
+from broker.actors.grant import LAPSE_MS, TOUCH_MS, UNUSED_MS, Assert, ClientsActor, Register, Use
 from broker.app import Caller
 from broker.core.client import ClientRow
-from broker.core.grant import ASK_MS, CODE_MS
+from broker.core.grant import ASK_MS, CODE_MS, IDLE_MS
 from broker.store.memory import MemoryStore
 from broker.wire.refusals import Refusal
 from tests.support.broker import Bench, code, open_bench
@@ -55,6 +55,20 @@ async def test_where_there_is_no_room_the_oldest_unused_goes_but_not_while_it_ma
     await ask(bench, Use("cl_1"))
     assert code(await ask(bench, Register(row(bench, 4)))) == "overloaded"
     bench.clock.step(ASK_MS)
+    assert await ask(bench, Register(row(bench, 4))) is None
+    assert await clients(bench) == {"cl_1", "cl_3", "cl_4"}
+
+
+@pytest.mark.requirement("signin.bounds")
+async def test_where_there_is_no_room_one_goes_that_has_no_consent_any_more(bench: Bench) -> None:
+    """Who has an owner of its own consents to whatever it registers."""
+    for n in (1, 2, 3):
+        assert await ask(bench, Register(row(bench, n))) is None
+        assert await ask(bench, Use(f"cl_{n}")) is None
+    bench.clock.step(IDLE_MS)
+    assert code(await ask(bench, Register(row(bench, 4)))) == "overloaded"
+    bench.clock.step(TOUCH_MS)
+    assert await ask(bench, Use("cl_1")) is None
     assert await ask(bench, Register(row(bench, 4))) is None
     assert await clients(bench) == {"cl_1", "cl_3", "cl_4"}
 

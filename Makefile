@@ -76,6 +76,7 @@ docs: venv-dev
 
 soak: venv-dev
 	KILL_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n0 --timeout=1200 tests/crash
+	KEYED_STEPS=40 $(BIN)/python -m pytest -n0 tests/keyed
 	DAMAGES=60 STOPPED_S=35 $(BIN)/python -m pytest -n0 --timeout=1200 tests/realfaults
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n0 --timeout=1200 tests/history
 	$(BIN)/python -m tests.simulation --seconds $(SECONDS) --from-seed $(SEED)

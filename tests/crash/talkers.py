@@ -21,9 +21,10 @@ from broker.actors.agent import Create
 from broker.clock import VirtualClock
 from broker.core.agent import AgentRow, Key, Policy
 from broker.store.sqlite import SqliteStore
+from broker.wire.jwk import thumbprint
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
-from gateways.client.assertion import TYPE, client_assertion, thumbprint
+from gateways.client.assertion import TYPE, client_assertion
 from gateways.client.mcp_link import Body
 from tests.support.broker import open_bench
 from tests.support.process import Served

@@ -13,15 +13,14 @@ from collections.abc import Collection
 from typing import Final, Protocol
 
 from broker.app import Caller
-from broker.wire.refusals import Refusal, refuse
+from broker.wire.refusals import Refusal
 from gateways import render
 from gateways.listen import Scope
-from gateways.oauth.metadata import MCP, Resources
+from gateways.oauth.metadata import BAD, MCP, Resources
 
 LONGEST: Final = 8192
 """Characters of a token; a head has room for twice as many, a WebSocket's frame for eight times."""
 _TOKEN: Final = re.compile(rf"[A-Za-z0-9._~+/-]{{1,{LONGEST}}}=*")
-_BAD: Final = refuse("unauthenticated", "the token is not valid here, or not any more")
 
 
 class Bearers(Protocol):
@@ -55,7 +54,7 @@ class Gate:
         misses nothing.
         """
         if _TOKEN.fullmatch(token) is None or len(token) > LONGEST:
-            return _BAD
+            return BAD
         found = await self._bearers.identify(caller, token, self._audiences)
         if isinstance(found, Refusal):
             return found

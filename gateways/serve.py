@@ -40,8 +40,8 @@ from gateways.oauth.bearer import Bearers
 from gateways.oauth.documents import Documents
 from gateways.oauth.keys import SigningKeys, SignInKeyError
 from gateways.oauth.metadata import Resources, origins_of
+from gateways.oauth.outside import Tokens, open_tokens
 from gateways.oauth.server import AuthorizationServer
-from gateways.oauth.tokens import Tokens, open_tokens
 from gateways.outbound import Outbound
 from gateways.web import web_app
 from gateways.websocket import ws_app

@@ -10,25 +10,22 @@ Source: RFC 6750 3.1, 8707 2, 9068 4; MCP 2025-11-25, Authorization.
 """
 
 from collections.abc import Collection
-from typing import Final, Protocol
+from typing import Protocol
 
 import msgspec
 
 from broker.app import Broker, Caller
 from broker.wire.ids import AGENT, OWNER
 from broker.wire.refusals import Refusal, refuse
+from gateways.oauth.metadata import BAD
+from gateways.oauth.outside import Grant
 from gateways.oauth.server import AuthorizationServer
-from gateways.oauth.tokens import Grant
-
-BAD: Final = refuse("unauthenticated", "the token is not valid here, or not any more")
 
 
 class Outside(Protocol):
-    """What judges an outside issuer's tokens (gateways.oauth.tokens)."""
+    """What judges an outside issuer's tokens (gateways.oauth.outside)."""
 
-    async def verify(
-        self, token: str, audiences: Collection[str], scopes: Collection[str] = ()
-    ) -> Grant | Refusal: ...
+    async def verify(self, token: str, audiences: Collection[str]) -> Grant | Refusal: ...
 
 
 class Bearers:

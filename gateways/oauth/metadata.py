@@ -15,7 +15,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from broker.wire.refusals import refuse
+
 MCP: Final = "/mcp"
+BAD: Final = refuse("unauthenticated", "the token is not valid here, or not any more")
+"""What every bad token gets, whoever judged it: nothing tells made-up ones from those that are over."""
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 GUARDED: Final[Mapping[str, tuple[str, ...]]] = {
     "network": ("profile", "contacts", "message", "channel", "task", "resource"),

@@ -1,6 +1,6 @@
 """The broker as a protected resource: whose token passes where, and what is told."""
 
-TOKENS = "gateways/oauth/tokens.py"
+OUTSIDE = "gateways/oauth/outside.py"
 ISSUER = "gateways/oauth/issuer.py"
 SIGNED = "gateways/oauth/signed.py"
 BEARER = "gateways/oauth/bearer.py"
@@ -12,19 +12,19 @@ ERAS = "gateways/mcp/eras.py"
 CONFIGURE = "gateways/configure.py"
 
 MUTANTS = (
-    ("oauth.bad-token", TOKENS, 'answer.get("active") is True', 'answer.get("active")'),
-    ("oauth.bad-token", TOKENS, 'answer.get("iss", issuer) == issuer', "True"),
-    ("oauth.bad-token", TOKENS, '"cnf" not in answer', "True"),
-    ("oauth.bad-token", TOKENS, "until > now", "until >= now"),
-    ("oauth.bad-token", TOKENS, "since <= now", "True"),
-    ("oauth.bad-token", TOKENS, "if grant.audiences.isdisjoint(audiences):", "if False:"),
-    ("oauth.scope", TOKENS, "if scopes and grant.scopes.isdisjoint(scopes):", "if False:"),
+    ("oauth.bad-token", OUTSIDE, 'answer.get("active") is True', 'answer.get("active")'),
+    ("oauth.bad-token", OUTSIDE, 'answer.get("iss", issuer) == issuer', "True"),
+    ("oauth.bad-token", OUTSIDE, '"cnf" not in answer', "True"),
+    ("oauth.bad-token", OUTSIDE, "until > now", "until >= now"),
+    ("oauth.bad-token", OUTSIDE, "since <= now", "True"),
+    ("oauth.bad-token", OUTSIDE, "BAD if grant.audiences.isdisjoint(audiences) else grant", "grant"),
+    ("oauth.scope", BEARER, "and scopes and found.scopes.isdisjoint(scopes)", "and False"),
     ("oauth.issuer-away", ISSUER, 'if document.get("issuer") != self.url:', "if False:"),
     ("oauth.issuer-away", ISSUER, "if answer.status_code != 200:", "if answer.status_code >= 500:"),
-    ("oauth.issuer-away", TOKENS, "trio.move_on_after(self._patience_s)", "trio.move_on_after(60)"),
-    ("oauth.cache", TOKENS, "if ended or until <= self._clock.monotonic():", "if ended:"),
-    ("oauth.cache", TOKENS, "if ended or until <=", "if until <="),
-    ("oauth.cache", TOKENS, "while len(self._kept) > self._most:", "while False:"),
+    ("oauth.issuer-away", OUTSIDE, "trio.move_on_after(self._patience_s)", "trio.move_on_after(60)"),
+    ("oauth.cache", OUTSIDE, "if ended or until <= self._clock.monotonic():", "if ended:"),
+    ("oauth.cache", OUTSIDE, "if ended or until <=", "if until <="),
+    ("oauth.cache", OUTSIDE, "while len(self._kept) > self._most:", "while False:"),
     (
         "oauth.secrecy",
         ISSUER,

@@ -28,7 +28,7 @@ from gateways.cli import cli
 from gateways.client.signer import Signer
 from gateways.keyfile import KeyFileError, load_key
 from gateways.mcp.sealed import Seal
-from gateways.oauth.tokens import open_tokens
+from gateways.oauth.outside import open_tokens
 from gateways.wirekeys import WireKeyError, open_keyring
 from tests.security.deal import Deal, make_a_deal
 from tests.security.loud import FAULT

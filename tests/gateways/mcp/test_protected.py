@@ -28,7 +28,7 @@ from gateways.mcp.tools import BESIDE
 from gateways.metrics import Metrics
 from gateways.oauth.bearer import Bearers
 from gateways.oauth.metadata import GUARDED, WELL_KNOWN, Resources
-from gateways.oauth.tokens import open_tokens
+from gateways.oauth.outside import open_tokens
 from gateways.web import web_app
 from tests.gateways.mcp.harness import BOTH, modern, request
 from tests.support.broker import Bench

@@ -10,7 +10,7 @@ from broker.app import Caller
 from broker.wire.refusals import Refusal, refuse
 from gateways.oauth.bearer import Bearers
 from gateways.oauth.keys import ACCESS_S, SigningKeys
-from gateways.oauth.tokens import Grant
+from gateways.oauth.outside import Grant
 from tests.support.agents import make_agent
 from tests.support.authserver import SignIns
 from tests.support.broker import Bench, code
@@ -30,7 +30,7 @@ async def test_a_token_is_good_for_its_own_resource_and_the_endpoints_for_all(do
         assert code(await doors.identify(arena, face)) == expect
 
 
-@pytest.mark.requirement("signin.bearer")
+@pytest.mark.requirement("signin.bearer", "oauth.scope")
 async def test_a_token_lacks_what_its_owner_did_not_give(doors: SignIns) -> None:
     token = (await doors.sign_in())["access_token"]
     assert code(await doors.identify(token, "", "contacts", "message")) == "accepted"
@@ -90,7 +90,7 @@ class Outside:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 
-    async def verify(self, token: str, audiences: Any, scopes: Any = ()) -> Any:
+    async def verify(self, token: str, audiences: Any) -> Any:
         return self.answer
 
 

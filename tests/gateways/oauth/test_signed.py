@@ -8,8 +8,8 @@ from joserfc.jwk import ECKey, KeySet, OctKey, OKPKey, RSAKey
 
 from broker.clock import VirtualClock
 from broker.wire.refusals import Refusal
+from gateways.oauth.outside import Grant, Tokens, open_tokens
 from gateways.oauth.signed import AGAIN_S, BELIEVED_S
-from gateways.oauth.tokens import Grant, Tokens, open_tokens
 from tests.support.broker import START_MS
 from tests.support.issuer import Issuer, issuing
 

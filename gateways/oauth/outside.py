@@ -24,6 +24,7 @@ from broker.clock import Clock
 from broker.wire.refusals import Refusal, refuse
 from gateways.oauth.issuer import PATIENCE_S, Issuer, NoAnswer, connect
 from gateways.oauth.jose import is_time, texts
+from gateways.oauth.metadata import BAD
 from gateways.oauth.signed import Signed
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,6 @@ KEPT_S: Final = 60.0
 KEPT: Final = 4096
 """Tokens whose answer is kept."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{1,4096}=*")
-_BAD: Final = refuse("unauthenticated", "the token is not valid here, or not any more")
 _AWAY: Final = refuse("unavailable", "the issuer of tokens gives no answer now", retry_after_ms=5000)
 
 
@@ -97,17 +97,15 @@ class Tokens:
         self._kept: OrderedDict[bytes, tuple[float, Grant]] = OrderedDict()
         self._away = False
 
-    async def verify(
-        self, token: str, audiences: Collection[str], scopes: Collection[str] = ()
-    ) -> Grant | Refusal:
-        """Judge a token that is to be for one of `audiences` and, where `scopes` are given, to have one of these.
+    async def verify(self, token: str, audiences: Collection[str]) -> Grant | Refusal:
+        """Judge a token that is to be for one of `audiences`.
 
-        Refusals: unauthenticated, insufficient_scope, and unavailable when the issuer gives no answer in time.
-        Cancelling gives up; nothing is kept then.
+        Refusals: unauthenticated, and unavailable when the issuer gives no answer in time. Cancelling gives up;
+        nothing is kept then.
         """
         if _TOKEN.fullmatch(token) is None:
             await trio.lowlevel.checkpoint()
-            return _BAD
+            return BAD
         digest = hashlib.sha256(token.encode()).digest()
         grant = self._known(digest)
         if grant is None:
@@ -120,13 +118,9 @@ class Tokens:
             now = self._clock.now_ms() / 1000
             grant = read_grant(answer, self._issuer.url, now) if answer is not None else None
             if grant is None:
-                return _BAD
+                return BAD
             self._keep(digest, grant)
-        if grant.audiences.isdisjoint(audiences):
-            return _BAD
-        if scopes and grant.scopes.isdisjoint(scopes):
-            return refuse("insufficient_scope", f"this needs a token with one of: {', '.join(scopes)}")
-        return grant
+        return BAD if grant.audiences.isdisjoint(audiences) else grant
 
     def _known(self, digest: bytes) -> Grant | None:
         """What was said of this token, while that may be believed."""

@@ -7,7 +7,7 @@ import trio
 
 from broker.clock import Clock, SystemClock, VirtualClock
 from broker.wire.refusals import Refusal
-from gateways.oauth.tokens import Grant, Tokens, open_tokens, read_grant
+from gateways.oauth.outside import Grant, Tokens, open_tokens, read_grant
 from tests.support.issuer import CLIENT, SECRET, Issuer, issuing
 from tests.support.network import refused_port
 
@@ -25,9 +25,9 @@ def judge(issuer: Issuer, clock: Clock | None = None, **options: Any) -> Any:
     return open_tokens(issuer.url, CLIENT, SECRET, clock or SystemClock(), **options)
 
 
-async def ask(tokens: Tokens, token: str, *scopes: str) -> str:
+async def ask(tokens: Tokens, token: str) -> str:
     with trio.fail_after(5):
-        return code(await tokens.verify(token, HERE, scopes))
+        return code(await tokens.verify(token, HERE))
 
 
 @pytest.mark.requirement("oauth.introspection")
@@ -59,14 +59,6 @@ async def test_what_can_be_no_token_never_reaches_the_issuer(token: str) -> None
     async with issuing() as issuer, judge(issuer) as tokens:
         assert await ask(tokens, token) == "unauthenticated"
         assert issuer.asked == []
-
-
-@pytest.mark.requirement("oauth.scope")
-async def test_a_token_without_any_of_the_scopes_is_insufficient() -> None:
-    async with issuing() as issuer, judge(issuer) as tokens:
-        issuer.give("t", HERE[0], scope="trial")
-        assert await ask(tokens, "t", "arena") == "insufficient_scope"
-        assert await ask(tokens, "t", "arena", "trial") == "good"
 
 
 @pytest.mark.requirement("oauth.issuer-away")
@@ -150,7 +142,7 @@ async def test_no_token_and_no_secret_is_logged_and_an_absence_is_told_once(
             assert "t0psecret" not in str(found.body())
     assert "t0psecret" not in caplog.text
     assert SECRET not in caplog.text
-    assert len([each for each in caplog.records if each.name == "gateways.oauth.tokens"]) == 1
+    assert len([each for each in caplog.records if each.name == "gateways.oauth.outside"]) == 1
 
 
 @pytest.mark.parametrize(

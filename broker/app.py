@@ -44,6 +44,7 @@ from broker.tools.areas import AREAS
 from broker.tools.channel_reader import follow_channel
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.household import add_network_actors, add_wire_actors, agent_told
+from broker.tools.keyrate import KeyRate
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Then, Tool, collect
@@ -399,6 +400,7 @@ async def open_broker(
             standing=Standing(now_ms=clock.now_ms),
             activity=Activity(clock),
             receipts=Receipts(settings.network.loop_messages),
+            key_rate=KeyRate(clock, limits.keyed_per_hour),
             attempts=Attempts(clock),
             passwords=Passwords(settings.owners),
             sign_in=SignIn(clock),

@@ -30,6 +30,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a place stays reserved for a call that is being written."""
     opens_per_hour: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
     """Desks opened from one address (IPv6: /64) in an hour; loopback exempt."""
+    keyed_per_hour: Annotated[int, Meta(ge=1, le=100_000_000)] = 3600
+    """Requests with an idempotency_key of one subject in an hour: each leaves its answer on the disk for 30 days."""
     registrations_per_hour: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
     """Agents that register themselves from one address (IPv6: /64) in an hour; loopback exempt."""
     channel_messages: Annotated[int, Meta(ge=1, le=10_000)] = 200
@@ -203,6 +205,7 @@ def raise_limits(limits: Limits) -> Limits:
         rings_per_address=100_000,
         opens_per_hour=1_000_000,
         channel_window_ms=1,
+        keyed_per_hour=100_000_000,
         registrations_per_hour=1_000_000,
         guesses=1_000_000,
     )

@@ -26,6 +26,7 @@ from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.store.port import Store
 from broker.tools.follows import Follows
+from broker.tools.keyrate import KeyRate
 from broker.tools.underway import Underway
 from broker.wire import base64url
 from broker.wire.ids import Pk, ulid
@@ -117,6 +118,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Who follows which channel."""
     underway: Underway = msgspec.field(default_factory=Underway)
     """Requests with an idempotency key that are being done."""
+    key_rate: KeyRate
+    """How many of them there may be."""
 
     def new_id(self, prefix: str) -> str:
         """A fresh id: the prefix (`ag_`) and a ULID."""

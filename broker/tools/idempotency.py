@@ -53,16 +53,19 @@ def digest_of(text: bytes) -> bytes | Refusal:
 
 def bind(context: Context, tool: str, key: str, digest: bytes) -> Once:
     """What a request's key is remembered by."""
-    subject = context.caller.principal or context.caller.pk or "operator"
     until = context.services.clock.now_ms() + KEPT_MS
-    return Once(f"key:{subject}:{tool}", key, digest, until)
+    return Once(f"key:{_subject(context)}:{tool}", key, digest, until)
+
+
+def _subject(context: Context) -> str:
+    return context.caller.principal or context.caller.pk or "operator"
 
 
 async def run_once(context: Context, once: Once, run: Run) -> Any:
     """Run a tool under a key, or give the answer that the identical request got.
 
-    Refusals of its own: IDEMPOTENCY_MISMATCH; in_doubt where the first is still under way. Cancelling ends the wait;
-    a command that reached its actor goes on.
+    Refusals of its own: IDEMPOTENCY_MISMATCH; in_doubt where the first is still under way; rate_limited. Cancelling
+    ends the wait; a command that reached its actor goes on.
     """
     underway = context.services.underway
     with trio.move_on_after(WAIT_S) as patience:
@@ -78,6 +81,9 @@ async def run_once(context: Context, once: Once, run: Run) -> Any:
             await underway.wait_over(once.scope, once.key)
     if patience.cancelled_caught:
         return refuse("in_doubt", "the first request under this key is still under way; send it again later")
+    refused = context.services.key_rate.take(_subject(context))
+    if refused is not None:
+        return refused
     with underway.doing(once.scope, once.key, once.digest):
         answer = await run(msgspec.structs.replace(context, once=once))
         if isinstance(answer, Refusal) and not answer.retryable and answer.code not in PASSING:

@@ -129,6 +129,11 @@ async def authentication(context: Context, text: bytes, sig: str, challenge: str
 async def reader(context: Context, statement: bytes | None, sig: str | None) -> Caller | Refusal:
     """The caller that may read a stream or its own conversations: by statement, or as the door admitted it."""
     if statement is None and sig is None:
+        if context.caller.pk is None and context.caller.agent is not None:  # no other token would do
+            return refuse(
+                "not_a_party",
+                "a token speaks for no key here: show a follow statement of it (statement and sig)",
+            )
         if context.caller.pk is None:
             return unheard(
                 context.caller, "this needs a follow statement of your key (statement and sig), or a token"

@@ -156,6 +156,7 @@ RAISED = {
     "rings",
     "rings_per_address",
     "opens_per_hour",
+    "keyed_per_hour",
     "registrations_per_hour",
     "guesses",
 }

@@ -150,7 +150,7 @@ ROWS: Final[dict[str, Row]] = {
         owner="unknown_conv",
         foreign=lambda _: {"conv": "f" * 16, "n": 0},
     ),
-    "list_convs": wire("unauthenticated"),
+    "list_convs": wire("unauthenticated", stranger="not_a_party"),
     "desk_rings": wire(
         "unauthenticated", lambda _: {"code": "ALIC"}, stranger="not_a_party"
     ),  # that the desk is there is no secret

@@ -15,5 +15,7 @@ REQUIREMENTS: dict[str, str] = {
     "is under way",
     "idempotency.at-once": "of identical requests at once one runs; the others wait for its answer, then are in doubt",
     "idempotency.kept": "final refusals are kept, passing ones are not; keys live 30 days",
+    "idempotency.rate": "requests with a key are so many an hour of one subject, since each takes room for 30 days; a "
+    "replay is none",
     "idempotency.scope": "a key belongs to a subject and a tool",
 }

@@ -17,7 +17,7 @@ from broker.tools.idempotency import bind, run_once
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
 from tests.support.agents import make_agent
-from tests.support.broker import Bench, code, open_bench
+from tests.support.broker import Bench, code, open_bench, tuned
 
 DAY_MS = 86_400_000
 
@@ -202,6 +202,15 @@ async def test_a_key_is_forgotten_after_thirty_days(bench: Bench) -> None:
     )  # and not one that is never settled: it is not swept yet
     await sweep()
     assert await ask(2) == b'{"count":3}'
+
+
+@pytest.mark.requirement("idempotency.rate")
+async def test_keys_of_one_subject_are_so_many_an_hour_and_a_replay_is_none() -> None:
+    async with open_bench(tuned(limits={"keyed_per_hour": 2})) as bench:
+        ask = asker(bench, await make_agent(counting(bench), "alice"))
+        answers = [await ask(1, key) for key in ("k1", "k2", "k1", "k2", "k3")]
+        assert [code(answer) for answer in answers] == ["accepted"] * 4 + ["rate_limited"]
+        assert await ask(1, None) == b'{"count":3}'  # without a key it leaves nothing
 
 
 @pytest.mark.parametrize("key", ["", "a b", "é", "x" * 129, 5])

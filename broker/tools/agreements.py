@@ -287,10 +287,14 @@ async def _may_ask(services: Services, asker: str) -> Refusal | None:
             reason="open_requests",
             limit=settings.requests_open,
         )
-    if await services.store.get("slot", asker) is not None:
+    slot = await services.store.get("slot", asker)
+    if slot is not None:
         row = await agents.find(services, asker)
         if row is not None and row.tier == "unclaimed":
             return refuse(
-                "quota_exceeded", "you may hold one agreement until an owner claims you", reason="agreements"
+                "quota_exceeded",
+                "you may hold one agreement until an owner claims you; this one, which may be silent, can be revoked",
+                reason="agreements",
+                **stored(dict[str, str], slot.doc, "slot", asker),
             )
     return None

@@ -90,7 +90,10 @@ async def test_an_unclaimed_agent_holds_one_agreement(bench: Bench, ann: Caller,
     young = await make_agent(bench, "Young", tier="unclaimed", expires_at=bench.clock.now_ms() + 7 * DAY_MS)
     held = await agree(bench, young, ann)
     refused = await ask(bench, young, bob)
-    assert (refused.code, refused.detail) == ("quota_exceeded", {"reason": "agreements"})
+    assert (refused.code, refused.detail) == (
+        "quota_exceeded",
+        {"reason": "agreements", "agreement_id": held},
+    )
     assert code(await answer(bench, young, await ask(bench, bob, young))) == "quota_exceeded"
     await bench.call("revoke_agreement", young, agreement_id=held)
     assert code(await answer(bench, young, (await requests(bench, young))[0])) == "accepted"

@@ -7,6 +7,7 @@ from msgspec import Meta
 from broker.actors.pair import Grant, Ungrant
 from broker.core.agreement import Scope, pair_key, read_scopes
 from broker.core.pairviews import AgreementView
+from broker.tools.auditing import audited
 from broker.tools.context import Context
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
@@ -39,17 +40,15 @@ async def grant_send_permission(
     """Let one agent act towards another without their agreement, one way. Both see it in list_agreements as the
     operator's, and either may revoke it. It takes the place of an earlier grant the same way.
     """
-    services = context.services
     if from_agent_id == to_agent_id:
         return refuse("bad_request", "these are one agent", path="to_agent_id")
     allowed = read_scopes(scopes if scopes is not None else ["message"])
     if isinstance(allowed, Refusal):
         return allowed
-    command = Grant(services.new_id("agr_"), from_agent_id, to_agent_id, allowed, ttl_days, context.once)
-    answer: AgreementView | Refusal = await services.house.ask(
-        "pair", pair_key(from_agent_id, to_agent_id), command
+    command = Grant(
+        context.services.new_id("agr_"), from_agent_id, to_agent_id, allowed, ttl_days, context.once
     )
-    return answer
+    return await _ask(context, command)
 
 
 @tool(face="operator", keyed=True, title="Take a permission to send back", destructive=True)
@@ -57,8 +56,10 @@ async def revoke_send_permission(
     context: Context, from_agent_id: FromParam, to_agent_id: ToParam
 ) -> AgreementView | Refusal:
     """End what grant_send_permission gave, at once. not_found where nothing was given."""
-    command = Ungrant(from_agent_id, to_agent_id, context.once)
-    answer: AgreementView | Refusal = await context.services.house.ask(
-        "pair", pair_key(from_agent_id, to_agent_id), command
-    )
-    return answer
+    return await _ask(context, Ungrant(from_agent_id, to_agent_id, context.once))
+
+
+async def _ask(context: Context, command: Grant | Ungrant) -> AgreementView | Refusal:
+    one, other = command.one, command.other
+    answer: AgreementView | Refusal = await context.services.house.ask("pair", pair_key(one, other), command)
+    return audited(context, type(command).__name__, f"{one} {other}", answer)

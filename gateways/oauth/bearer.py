@@ -69,12 +69,13 @@ def _ours(
 
 
 def _theirs(caller: Caller, grant: Grant) -> Caller:
-    known = AGENT.fullmatch(grant.subject) or OWNER.fullmatch(grant.subject)
+    ours = "" if grant.itself else grant.subject
+    agent, owner = AGENT.fullmatch(ours), OWNER.fullmatch(ours)
     return msgspec.structs.replace(
         caller,
-        principal=grant.subject if known else f"{grant.issuer} {grant.subject}",
-        agent=grant.subject if AGENT.fullmatch(grant.subject) else None,
-        owner=grant.subject if OWNER.fullmatch(grant.subject) else None,
+        principal=ours if agent or owner else f"{grant.issuer} {grant.subject}",
+        agent=ours if agent else None,
+        owner=ours if owner else None,
         client=grant.client or None,
         issued=grant.issued,
         scopes=grant.scopes,

@@ -42,7 +42,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
     issuer: str
     subject: str
-    """For whom it speaks; a client that acts for itself is its own subject."""
+    """For whom it speaks; a client that acts for itself is its own subject (`itself`)."""
+    itself: bool = False
+    """Whether the subject is but the client's id, which clients of some issuers choose for themselves."""
     client: str
     scopes: frozenset[str]
     audiences: frozenset[str]
@@ -192,6 +194,7 @@ def read_grant(answer: dict[str, Any], issuer: str, now: float) -> Grant | None:
     return Grant(
         issuer=issuer,
         subject=subject or client,
+        itself=not subject,
         client=client,
         scopes=frozenset(scope.split()) if isinstance(scope, str) else frozenset(),
         audiences=audiences,

@@ -35,7 +35,7 @@ MUTANTS = (
     (
         "oauth.outside",
         BEARER,
-        "agent=grant.subject if AGENT.fullmatch(grant.subject) else None",
+        "agent=ours if agent else None",
         "agent=grant.subject",
     ),
     ("oauth.outside", BEARER, "refused = await self._broker.judge(found)", "refused = None"),
@@ -86,5 +86,11 @@ MUTANTS = (
         CONFIGURE,
         'if parts.scheme == "http" and not is_loopback(parts.hostname or ""):',
         "if False:",
+    ),
+    (
+        "oauth.outside",
+        "gateways/oauth/bearer.py",
+        'ours = "" if grant.itself else grant.subject',
+        "ours = grant.subject",
     ),
 )

@@ -10,7 +10,7 @@ from broker.app import Caller
 from broker.wire.refusals import Refusal, refuse
 from gateways.oauth.bearer import Bearers
 from gateways.oauth.keys import ACCESS_S, SigningKeys
-from gateways.oauth.outside import Grant
+from gateways.oauth.outside import Grant, read_grant
 from tests.support.agents import make_agent
 from tests.support.authserver import SignIns
 from tests.support.broker import Bench, code
@@ -122,6 +122,17 @@ async def test_an_outside_subject_of_our_form_is_that_agent_or_owner(bench: Benc
         assert isinstance(found, Caller)
         assert {name: getattr(found, name) for name in expect} == expect
         assert (found.client, found.issued, found.until, found.grant) == ("app", 7, 4_000_000_000, None)
+
+
+@pytest.mark.requirement("oauth.outside")
+async def test_a_client_that_chose_an_agents_id_for_its_own_is_no_agent(bench: Bench) -> None:
+    agent = (await make_agent(bench, "mine")).agent
+    answer = {"active": True, "client_id": agent, "exp": 4e9, "aud": "a"}
+    grant = read_grant(answer, "https://id.example", 0)
+    assert grant is not None
+    found = await Bearers(bench.broker, Outside(grant)).identify(Caller(), "t", HERE)
+    assert isinstance(found, Caller)
+    assert (found.agent, found.principal) == (None, f"https://id.example {agent}")
 
 
 @pytest.mark.requirement("oauth.outside", "signin.bearer")

@@ -179,6 +179,7 @@ def test_claims_that_may_be_absent_or_of_several_forms() -> None:
     assert bare == Grant(
         issuer=ISSUER,
         subject="app",
+        itself=True,
         client="app",
         scopes=frozenset(),
         audiences=frozenset(),

@@ -10,8 +10,14 @@ import msgspec
 
 from broker.store.port import Remember, Remembered
 from broker.store.stored import stored
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse
 
+PARAM: Final = "idempotency_key"
+MISMATCH: Final = refuse(
+    "IDEMPOTENCY_MISMATCH",
+    "this idempotency_key was used for another request; choose a new one",
+    path=PARAM,
+)
 _REFUSED: Final = b"!"
 """Stands before a remembered refusal: no JSON begins with it."""
 

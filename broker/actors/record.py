@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from broker.actors.actor import Actor
-from broker.actors.once import Once, read_outcome
+from broker.actors.once import MISMATCH, Once, read_outcome
 from broker.actors.overdue import Overdue
 from broker.clock import Clock
 from broker.store.port import Append, Deliver, Put, Store, Unit
@@ -86,8 +86,8 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
         once: Once | None = getattr(command, "once", None)
         if once is not None:
             remembered = await self.store.recall(once.scope, once.key)
-            if remembered is not None and remembered.digest == once.digest:
-                return read_outcome(remembered)
+            if remembered is not None:
+                return read_outcome(remembered) if remembered.digest == once.digest else MISMATCH
         return await self.do(command)
 
     @property

@@ -14,13 +14,12 @@ import msgspec
 import trio
 from msgspec import Meta
 
-from broker.actors.once import Once, read_outcome
+from broker.actors.once import MISMATCH, PARAM, Once, read_outcome
 from broker.store.port import Conflict, InDoubt, Remembered, Unavailable, Unit
 from broker.tools.context import Context
 from broker.wire.canonical import encode, parse
 from broker.wire.refusals import Refusal, refuse
 
-PARAM: Final = "idempotency_key"
 KEPT_MS: Final = 30 * 86_400_000
 WAIT_S: Final = 10.0
 PASSING: Final = frozenset(
@@ -77,7 +76,7 @@ async def run_once(context: Context, once: Once, run: Run) -> Any:
             if digest is None:
                 break
             if digest != once.digest:
-                return _mismatch()
+                return MISMATCH
             await underway.wait_over(once.scope, once.key)
     if patience.cancelled_caught:
         return refuse("in_doubt", "the first request under this key is still under way; send it again later")
@@ -101,7 +100,7 @@ def read_stored(once: Once, remembered: Remembered | None) -> Any:
     """
     if remembered is None:
         return None
-    return read_outcome(remembered) if remembered.digest == once.digest else _mismatch()
+    return read_outcome(remembered) if remembered.digest == once.digest else MISMATCH
 
 
 async def _stored(context: Context, once: Once) -> Any:
@@ -117,11 +116,3 @@ async def _keep(context: Context, once: Once, refusal: Refusal) -> Any:
     except (Unavailable, InDoubt):
         return refuse("unavailable", "the answer could not be kept; nothing was written, send it again later")
     return refusal
-
-
-def _mismatch() -> Refusal:
-    return refuse(
-        "IDEMPOTENCY_MISMATCH",
-        "this idempotency_key was used for another request; choose a new one",
-        path=PARAM,
-    )

@@ -17,10 +17,11 @@ from typing import Any, Final, Literal, get_args, get_type_hints
 import msgspec
 from msgspec.structs import astuple
 
+from broker.actors.once import PARAM
 from broker.apart import LARGE, apart
 from broker.tools.access import allowed
 from broker.tools.context import Context
-from broker.tools.idempotency import PARAM, KeyParam, bind, digest_of, run_once
+from broker.tools.idempotency import KeyParam, bind, digest_of, run_once
 from broker.tools.sealing import opened
 from broker.wire import canonical
 from broker.wire.grammar import shown

@@ -22,7 +22,7 @@ MUTANTS = (
     (
         "idempotency.mismatch",
         KEYS,
-        "return read_outcome(remembered) if remembered.digest == once.digest else _mismatch()",
+        "return read_outcome(remembered) if remembered.digest == once.digest else MISMATCH",
         "return read_outcome(remembered)",
     ),
     ("idempotency.at-once", KEYS, "if digest is None:", "if True:"),

@@ -169,6 +169,29 @@ async def test_a_caller_that_left_finds_what_its_command_did(bench: Bench) -> No
     assert await ask(1, None) == b'{"count":8}'
 
 
+@pytest.mark.requirement("idempotency.mismatch")
+async def test_another_request_while_that_of_a_caller_that_left_goes_on_is_told_so() -> None:
+    store = MemoryStore()
+    async with open_bench(store=store) as bench:
+        ask = asker(bench, await make_agent(counting(bench), "alice"))
+        answers: list[Any] = []
+
+        async def another() -> None:
+            answers.append(code(await ask(3)))
+
+        store.gate.hold()
+        async with trio.open_nursery() as leaving:
+            leaving.start_soon(ask, 2)
+            await trio.testing.wait_all_tasks_blocked()
+            leaving.cancel_scope.cancel()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(another)
+            await trio.testing.wait_all_tasks_blocked()
+            store.gate.release()
+        assert answers == ["IDEMPOTENCY_MISMATCH"]
+        assert await ask(2) == b'{"count":2}'
+
+
 @pytest.mark.requirement("idempotency.kept")
 async def test_a_final_refusal_is_kept_and_a_passing_one_is_not(bench: Bench) -> None:
     who = await make_agent(counting(bench), "alice")

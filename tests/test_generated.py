@@ -80,6 +80,19 @@ def test_every_link_leads_somewhere() -> None:
     assert broken == []
 
 
+def test_every_part_of_the_networks_law_that_the_code_names_is_there() -> None:
+    there = set(
+        re.findall(r"^## (.+)$", (ROOT / "docs" / "reference" / "network.md").read_text(), re.MULTILINE)
+    )
+    named: set[str] = set()
+    for folder in ("broker", "gateways"):
+        for source in (ROOT / folder).rglob("*.py"):
+            for parts in re.findall(r"network\.md, ([A-Z][^;:.)]*)", source.read_text()):
+                named.update(part.strip() for part in re.split(r",|\band\b", parts.replace("\n", " ")))
+    assert len(named) > 8
+    assert {part for part in named if part[:1].isupper()} - there == set()
+
+
 def test_the_readme_shows_the_ten_lines_as_they_are() -> None:
     program = (ROOT / "docs" / "examples" / "ten_lines.py").read_text()
     assert f"```python\n{program}```" in (ROOT / "README.md").read_text()

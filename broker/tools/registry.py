@@ -331,6 +331,8 @@ def _inline(node: Any, definitions: dict[str, Any], nulls: bool) -> Any:
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str))  # a member may be called title
     }
+    if "type" not in flat and all(isinstance(each, str) for each in flat.get("enum", (None,))):
+        flat["type"] = "string"  # there are model APIs that take no enum without it
     options = flat.pop("anyOf", None)
     if options is not None:
         flat = {**next(option for option in options if option != {"type": "null"}), **flat}

@@ -135,6 +135,7 @@ def test_every_tool_has_a_flat_described_schema() -> None:
         assert "refusal" in made.output_schema["properties"]
         for name, schema in made.input_schema["properties"].items():
             assert schema.get("description"), (made.name, name)
+            assert schema.get("type"), (made.name, name)
 
 
 def test_annotations_are_true_to_the_tool() -> None:

@@ -5,12 +5,13 @@ The map, from the floor up (each layer imports only the ones before it):
     wire/     sans-I/O law shared by broker, client and offline verifier
     core/     pure decisions: one file an aggregate
     store/    the port to durable memory, and its adapters
-    actors/   the only loops: conversations, desks, streams, timers
-    tools/    one function a tool
-    app.py    open_broker(): the two verbs at the door, call and follow
+    actors/   the only loops: conversations, desks, agents, pairs, channels, streams, timers
+    tools/    one function a tool; what several areas share stands in lookup.py, agents.py, paging.py
+    app.py    open_broker(): the verbs at the door, call, follow and their like
 
-Reading order for a newcomer: wire/call.py, core/conversation.py, actors/actor.py,
-tools/wire.py, then gateways/session.py.
+Reading order for a newcomer. The wire: wire/call.py, core/conversation.py, actors/actor.py,
+tools/wire.py, then gateways/session.py. The network above it: core/agreement.py,
+actors/record.py, actors/pair.py, tools/agreements.py, then actors/standing.py (who may speak).
 
 This file imports nothing, so that `import broker.wire` loads the wire alone.
 """

@@ -1,4 +1,4 @@
-"""What is an owner's, for the owner's page: agents, claiming one, requests that wait (network.md, Identity).
+"""What is an owner's, for the owner's page: agents, claiming one, requests that wait (network.md, Identity, Sign-in).
 
 1. `owner_id` is what the browser's session says, never what the browser said.
 2. What is not this owner's is missing, in the same words as what there is not.

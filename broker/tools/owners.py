@@ -1,9 +1,8 @@
-"""What the owners' pages ask (network.md, Sign-in): who signs in, and what is an owner's.
+"""Owners sign up, in and out, and change their password: verbs for their pages (network.md, Sign-in).
 
 1. These are verbs for the pages, which have looked who asks: no door lists them, and `owner_id` is never what a
    browser said but what its session says.
 2. A session is a secret that the browser alone holds: the owner's id and 32 random bytes. Here is its sha256.
-3. What is not this owner's is missing, in the same words as what there is not.
 """
 
 from typing import Annotated, Any, Final

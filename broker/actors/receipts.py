@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from broker.core.loops import SOON_S, Chain, Receipt, Trace, follow
+from broker.core.loops import AT_ONCE_S, SOON_S, Chain, Receipt, Trace, follow
 from broker.core.machine import Now
 from broker.wire.refusals import Refusal
 
@@ -20,6 +20,7 @@ AGENTS: Final = 4096
 """Agents and channels of which they are kept; the one that heard nothing for longest is forgotten first."""
 CHAINS: Final = 16_384
 """Chains of which is known what passed; the same."""
+_NOT_AT_ONCE_S: Final = AT_ONCE_S + 0.001
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -69,6 +70,9 @@ class Receipts:
         refused = chain.judge(trace, place, (sender, *agents), self._limit, channel=channel)
         if refused is None:
             return trace
+        # Who tries again and again is not quiet: for `to`, and for that one alone, it has just heard the same again.
+        told = Trace(trace.root, trace.since, trace.hops - 1, to)
+        self._note(sender, Receipt(trace.via or to, now.mono - _NOT_AT_ONCE_S, told), now)
         return Stopped(refused, self._keep(trace.root, chain).tell(place))
 
     def heard(
@@ -85,19 +89,22 @@ class Receipts:
 
         `place` and `agents` as they were judged; without a place it is where it was heard.
         """
+        self._note(by, Receipt(sender, now.mono, trace), now)
+        chain = self._keep(trace.root, self._chains.get(trace.root) or Chain())
+        chain.passed(place or by, (sender, *agents))
+
+    def _note(self, by: str, receipt: Receipt, now: Now) -> None:
         kept = self._heard.get(by)
         if kept is None:
             kept = self._heard[by] = deque(maxlen=KEPT)
             if len(self._heard) > self._most:
                 self._heard.popitem(last=False)
         self._heard.move_to_end(by)
-        kept.append(Receipt(sender, now.mono, trace))
+        kept.append(receipt)
         while kept[0].at < now.mono - SOON_S:
             kept.popleft()
         while next(iter(self._heard.values()))[-1].at < now.mono - SOON_S:
             self._heard.popitem(last=False)
-        chain = self._keep(trace.root, self._chains.get(trace.root) or Chain())
-        chain.passed(place or by, (sender, *agents))
 
     def _keep(self, root: str, chain: Chain) -> Chain:
         self._chains[root] = chain

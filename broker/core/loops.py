@@ -123,7 +123,7 @@ class Chain:
             return refuse(
                 "quota_exceeded",
                 "agents answer each other here by themselves, without a new topic; that is stopped. What is sent later "
-                f"than {SOON_S:g} s after the last receipt, and names none, begins anew",
+                f"than {SOON_S:g} s after the last receipt or refusal, and names none, begins anew",
                 reason="loop",
                 hops=trace.hops,
                 limit=limit,

@@ -118,3 +118,19 @@ def test_two_hundred_that_came_at_once_are_passed_on_at_once() -> None:
         trace = judged(receipts, f"passed on {n}", "relay", "reader")
         assert isinstance(trace, Trace)
         assert (trace.root, trace.hops) == (f"news {n}", 1)
+
+
+@pytest.mark.requirement("loop.stopped")
+def test_who_tries_again_and_again_is_not_quiet_and_may_talk_to_others() -> None:
+    receipts = Receipts(4)
+    passed = [isinstance(judged(receipts, str(n), *("ab" if n % 2 == 0 else "ba")), Trace) for n in range(4)]
+    assert passed == [True, True, True, False]
+    for second in range(1, 61):
+        assert isinstance(judged(receipts, f"again {second}", "b", "a", Now(WALL, second)), Stopped)
+        if second > 2:  # the last receipt is over, for all others
+            trace = receipts.judge(
+                "x", sender="b", to="d", place="bd", now=Now(WALL, second), agents=("b", "d")
+            )
+            assert isinstance(trace, Trace)
+            assert trace.hops == 0
+    assert isinstance(judged(receipts, "after a rest", "b", "a", Now(WALL, 60 + 29)), Trace)

@@ -14,6 +14,7 @@ import msgspec
 
 from broker.wire.refusals import refuse
 from gateways.client.errors import Disconnected, Refused, WireFault
+from gateways.http_client import is_here
 
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 ISSUER: Final = "/.well-known/oauth-authorization-server"
@@ -84,9 +85,7 @@ def _url(origin: str, value: Any) -> str:
 def _is_safe(url: str, scheme: str) -> bool:
     """TLS; or the scheme that we came by, to this machine itself."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    here = host in ("localhost", "::1") or host.startswith("127.")
-    return bool(host) and (parts.scheme == "https" or (parts.scheme == scheme and here))
+    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == scheme and is_here(url)))
 
 
 async def _read(http: httpx.AsyncClient, url: str, what: str) -> tuple[dict[str, Any], httpx.Response]:

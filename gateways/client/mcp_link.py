@@ -8,7 +8,6 @@
 import itertools
 import ssl
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -22,6 +21,7 @@ from gateways.client.link import ANSWER_S, Deliver, read_resume
 from gateways.client.pins import another_wire
 from gateways.client.signer import Signer, join_params
 from gateways.client.socket import MAX_FRAME, read_answer, read_refusal
+from gateways.http_client import Body, is_here
 
 REVISION: Final = "2026-07-28"
 WAIT_MS: Final = 20_000
@@ -143,10 +143,8 @@ def http_client(
     url: str, ssl_context: ssl.SSLContext | None = None, transport: httpx.AsyncBaseTransport | None = None
 ) -> httpx.AsyncClient:
     """An HTTP client for one broker. The environment's proxies are not asked for this machine itself."""
-    host = urlsplit(url).hostname or ""
-    here = host == "localhost" or host.startswith("127.") or host == "::1"
     verify = ssl_context if ssl_context is not None else True
-    return httpx.AsyncClient(verify=verify, transport=transport, timeout=ANSWER_S, trust_env=not here)
+    return httpx.AsyncClient(verify=verify, transport=transport, timeout=ANSWER_S, trust_env=not is_here(url))
 
 
 class ToolCaller:
@@ -193,21 +191,6 @@ class ToolCaller:
         except httpx.HTTPError as fault:
             raise Disconnected(f"no answer from {self._url}: {str(fault) or type(fault).__name__}") from None
         return _read_result(_read_http(answer, id))
-
-
-class Body(httpx.AsyncByteStream):
-    """A request's body that can be left half-way: httpx's own is a generator, and complains when cancelled."""
-
-    def __init__(self, data: bytes) -> None:
-        self._parts = [data]
-
-    def __aiter__(self) -> "Body":
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._parts:
-            raise StopAsyncIteration
-        return self._parts.pop()
 
 
 def _read_http(answer: httpx.Response, id: int) -> bytes:

@@ -18,9 +18,9 @@ from gateways.client.errors import Disconnected, Refused, WireFault
 from gateways.client.inbox import read
 from gateways.client.issuer import http_origin, retry_after_s
 from gateways.client.link import PASSING
-from gateways.client.mcp_link import Body
 from gateways.client.signer import Signer
 from gateways.client.socket import read_refusal
+from gateways.http_client import Body
 from gateways.keyfile import KeyFileError, write_private
 
 PATH: Final = "/agents/register"

@@ -22,7 +22,7 @@ from gateways.client.assertion import TYPE, client_assertion
 from gateways.client.clockwork import WireClock
 from gateways.client.errors import Disconnected, Refused, WireFault
 from gateways.client.issuer import Issuer, find_issuer, retry_after_s
-from gateways.client.mcp_link import Body
+from gateways.http_client import Body
 
 RENEW: Final = 0.8
 """The part of a token's life after which another is asked for."""

@@ -24,6 +24,7 @@ from gateways.client.mcp_link import http_client
 from gateways.client.registration import identity_path, load_identity
 from gateways.client.token import Tokens
 from gateways.commands.common import USAGE, Failure, Options
+from gateways.http_client import is_here
 from gateways.keyfile import load_key
 
 LONGEST: Final = 8192
@@ -104,9 +105,7 @@ async def fetch_token(options: Options, credentials: Credentials, scope: str | N
 
 def _check_way(url: str) -> None:
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    here = host in ("localhost", "::1") or host.startswith("127.")
-    if parts.scheme in ("http", "ws") and not here:
+    if parts.scheme in ("http", "ws") and not is_here(url):
         raise Failure("no_tls", f"a token is not sent to {parts.netloc} without TLS: use https", USAGE)
 
 

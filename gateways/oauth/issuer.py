@@ -16,6 +16,7 @@ import msgspec
 import trio
 
 from broker.clock import Clock
+from gateways.http_client import Body, is_here
 
 PATIENCE_S: Final = 5.0
 """Seconds for one token, the wait for a place included."""
@@ -78,7 +79,7 @@ class Issuer:
             request = self._http.build_request(
                 method, url, content=form, headers={"accept": "application/json", **kind}
             )
-            request.stream = _Body(form or b"")
+            request.stream = Body(form or b"")
             auth = self._auth if form is not None else None
             answer = await self._http.send(request, auth=auth, follow_redirects=False)
             if answer.status_code != 200:
@@ -88,29 +89,12 @@ class Issuer:
             raise NoAnswer(type(fault).__name__) from None
 
 
-class _Body(httpx.AsyncByteStream):
-    """A request's body that can be left half-way: httpx's own is a generator, and complains when cancelled."""
-
-    def __init__(self, data: bytes) -> None:
-        self._parts = [data]
-
-    def __aiter__(self) -> "_Body":
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._parts:
-            raise StopAsyncIteration
-        return self._parts.pop()
-
-
 @asynccontextmanager
 async def connect(issuer: str) -> AsyncIterator[httpx.AsyncClient]:
     """Connections to an issuer. The environment's proxies are not asked for this machine itself."""
-    host = urlsplit(issuer).hostname or ""
-    here = host == "localhost" or host.startswith("127.") or host == "::1"
     # An issuer without TLS is asked without TLS alone (its endpoint has its scheme): certificates need no loading.
     tls = not issuer.startswith("http://")
-    async with httpx.AsyncClient(verify=tls, trust_env=not here, timeout=PATIENCE_S) as http:
+    async with httpx.AsyncClient(verify=tls, trust_env=not is_here(issuer), timeout=PATIENCE_S) as http:
         yield http
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from broker.core.loops import AT_ONCE_S, SOON_S, Chain, Receipt, Trace, follow
+from broker.core.loops import SOON_S, Chain, Receipt, Trace, follow
 from broker.core.machine import Now
 from broker.wire.refusals import Refusal
 
@@ -20,7 +20,6 @@ AGENTS: Final = 4096
 """Agents and channels of which they are kept; the one that heard nothing for longest is forgotten first."""
 CHAINS: Final = 16_384
 """Chains of which is known what passed; the same."""
-_NOT_AT_ONCE_S: Final = AT_ONCE_S + 0.001
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -40,6 +39,8 @@ class Receipts:
         self._most_chains = chains
         self._heard: OrderedDict[str, deque[Receipt]] = OrderedDict()
         self._chains: OrderedDict[str, Chain] = OrderedDict()
+        self._stops: OrderedDict[tuple[str, str], Receipt] = OrderedDict()
+        """By sender, and to whom or where: what was refused last."""
 
     def __len__(self) -> int:
         return len(self._heard)
@@ -66,13 +67,19 @@ class Receipts:
             there = [each for each in self._lately(to, now) if each.sender != sender]
             heard = sorted([*heard, *there], key=lambda each: each.at)
         trace = follow(message_id, sender, to, now, heard, replied)
+        stop = self._stops.get((sender, to))
+        if trace.hops == 0 and stop is not None and now.mono - stop.at <= SOON_S:
+            # Who tries again and again is not quiet: what it sends there still belongs to what was stopped.
+            trace = follow(message_id, sender, to, now, heard, stop)
         chain = self._chains.get(trace.root) or Chain()
         refused = chain.judge(trace, place, (sender, *agents), self._limit, channel=channel)
         if refused is None:
             return trace
-        # Who tries again and again is not quiet: for `to`, and for that one alone, it has just heard the same again.
-        told = Trace(trace.root, trace.since, trace.hops - 1, to)
-        self._note(sender, Receipt(trace.via or to, now.mono - _NOT_AT_ONCE_S, told), now)
+        answered = msgspec.structs.replace(trace, hops=trace.hops - 1)
+        self._stops[sender, to] = Receipt(to, now.mono, answered)
+        self._stops.move_to_end((sender, to))
+        if len(self._stops) > self._most:
+            self._stops.popitem(last=False)
         return Stopped(refused, self._keep(trace.root, chain).tell(place))
 
     def heard(
@@ -89,22 +96,19 @@ class Receipts:
 
         `place` and `agents` as they were judged; without a place it is where it was heard.
         """
-        self._note(by, Receipt(sender, now.mono, trace), now)
-        chain = self._keep(trace.root, self._chains.get(trace.root) or Chain())
-        chain.passed(place or by, (sender, *agents))
-
-    def _note(self, by: str, receipt: Receipt, now: Now) -> None:
         kept = self._heard.get(by)
         if kept is None:
             kept = self._heard[by] = deque(maxlen=KEPT)
             if len(self._heard) > self._most:
                 self._heard.popitem(last=False)
         self._heard.move_to_end(by)
-        kept.append(receipt)
+        kept.append(Receipt(sender, now.mono, trace))
         while kept[0].at < now.mono - SOON_S:
             kept.popleft()
         while next(iter(self._heard.values()))[-1].at < now.mono - SOON_S:
             self._heard.popitem(last=False)
+        chain = self._keep(trace.root, self._chains.get(trace.root) or Chain())
+        chain.passed(place or by, (sender, *agents))
 
     def _keep(self, root: str, chain: Chain) -> Chain:
         self._chains[root] = chain

@@ -16,10 +16,10 @@ MUTANTS = (
     (
         "loop.at-once",
         RECEIPTS,
-        "        self._note(by, Receipt(sender, now.mono, trace), now)",
+        "        kept.append(Receipt(sender, now.mono, trace))",
         "        pass",
     ),
-    ("loop.stopped", RECEIPTS, "now.mono - _NOT_AT_ONCE_S, told), now)", "now.mono - 30, told), now)"),
+    ("loop.stopped", RECEIPTS, "now.mono - stop.at <= SOON_S", "False"),
     ("loop.stopped", RECEIPTS, "        chain.passed(place or by, (sender, *agents))", "        pass"),
     ("loop.stopped", LOOPS, "trace.hops + 1 >= limit or ", "trace.hops + 1 > limit or "),
     ("loop.stopped", LOOPS, "2 if _was_one_before(answered, to, now) else 1", "1"),

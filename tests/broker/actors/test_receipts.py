@@ -126,11 +126,32 @@ def test_who_tries_again_and_again_is_not_quiet_and_may_talk_to_others() -> None
     passed = [isinstance(judged(receipts, str(n), *("ab" if n % 2 == 0 else "ba")), Trace) for n in range(4)]
     assert passed == [True, True, True, False]
     for second in range(1, 61):
-        assert isinstance(judged(receipts, f"again {second}", "b", "a", Now(WALL, second)), Stopped)
+        again = judged(receipts, f"again {second}", "b", "a", Now(WALL, second))
+        assert isinstance(again, Stopped)
+        assert again.refusal.detail["hops"] == 3
         if second > 2:  # the last receipt is over, for all others
             trace = receipts.judge(
                 "x", sender="b", to="d", place="bd", now=Now(WALL, second), agents=("b", "d")
             )
             assert isinstance(trace, Trace)
             assert trace.hops == 0
-    assert isinstance(judged(receipts, "after a rest", "b", "a", Now(WALL, 60 + 29)), Trace)
+    assert isinstance(judged(receipts, "after a rest", "b", "a", Now(WALL, 60 + 31)), Trace)
+
+
+@pytest.mark.requirement("loop.stopped")
+def test_nor_is_it_in_a_channel_where_what_others_begin_may_be_answered() -> None:
+    receipts = Receipts(4)
+
+    def post(name: str, sender: str, second: float) -> Trace | Stopped:
+        now = Now(WALL, second)
+        answer = receipts.judge(name, sender=sender, to="ch", place="ch", now=now)
+        if isinstance(answer, Trace):
+            receipts.heard("ch", sender, answer, now)
+        return answer
+
+    passed = [isinstance(post(str(n), "ab"[n % 2], n), Trace) for n in range(4)]
+    assert passed == [True, True, True, False]
+    for second in range(4, 60):
+        assert isinstance(post("again", "b", second), Stopped)
+    assert isinstance(post("a topic", "c", 60), Trace)
+    assert isinstance(post("its answer", "b", 61), Trace)

@@ -28,6 +28,7 @@ from broker.wire.ids import AGENT, Pk
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import refuse
 from gateways.client.agent_link import AgentLink
+from gateways.client.answers import read
 from gateways.client.asking import websocket_url
 from gateways.client.channel import Channel, find_channel
 from gateways.client.clockwork import Backoff, WireClock
@@ -43,7 +44,7 @@ from gateways.client.contacts import (
 )
 from gateways.client.dealer import Desk, read_object
 from gateways.client.errors import Refused, collapse
-from gateways.client.inbox import Events, Inbox, Message, read
+from gateways.client.inbox import Events, Inbox, Message
 from gateways.client.issuer import safe_origin
 from gateways.client.link import ANSWER_S, settle
 from gateways.client.mcp_link import http_client

@@ -7,22 +7,19 @@
 Source: network.md, Channels.
 """
 
-import re
 from collections import deque
 from typing import Any, Final
 
 import msgspec
 import trio
 
-from broker.wire.ids import ULID
+from broker.wire.ids import CHANNEL
 from broker.wire.refusals import Refusal, refuse
+from gateways.client.answers import PAGE, Ask, pages, read
 from gateways.client.errors import Missed, Refused, WireFault
-from gateways.client.inbox import Ask, pages, read
 
-CHANNEL: Final = re.compile(f"ch_{ULID}")
 ROOM: Final = 1024
 """Messages that may wait for who reads them."""
-PAGE: Final = 100
 
 
 class Post(msgspec.Struct, frozen=True):

@@ -9,8 +9,9 @@ from typing import Final
 import msgspec
 import trio
 
+from gateways.client.answers import Ask, pages, read
 from gateways.client.errors import Missed
-from gateways.client.inbox import Ask, Events, pages, read
+from gateways.client.inbox import Events
 
 _KNOWN: Final = 1_000
 

@@ -9,28 +9,19 @@ Source: wire.md, Streams; network.md, Messages.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Awaitable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 import msgspec
 import trio
 
+from gateways.client.answers import PAGE, Ask, read
 from gateways.client.clockwork import Backoff
-from gateways.client.errors import Missed, WireFault
+from gateways.client.errors import Missed
 
-T = TypeVar("T")
 WAIT_MS: Final = 20_000
 """How long one question waits at the broker, milliseconds."""
-PAGE: Final = 100
 KNOWN: Final = 10_000
 """Messages whose ids are remembered, so that none is handed out twice after the inbox was read."""
-
-
-class Ask(Protocol):
-    """Asks a tool until it answers (Agent.call): a param that is None is left out. `wait_s`: what the answer may take
-    beyond the usual, seconds."""
-
-    def __call__(self, tool: str, *, wait_s: float = 0, **params: Any) -> Awaitable[dict[str, Any]]: ...
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -190,26 +181,3 @@ class _Page(msgspec.Struct):
 class _InboxPage(msgspec.Struct):
     messages: list[Message]
     next: str | None = None
-
-
-async def pages(ask: Ask, tool: str, member: str, **params: Any) -> list[dict[str, Any]]:
-    """The rows of all pages of a list, in its order."""
-    found: list[dict[str, Any]] = []
-    after: str | None = None
-    while True:
-        answer = await ask(tool, limit=PAGE, after=after, **params)
-        found += read(answer.get(member, []), list[dict[str, Any]])
-        after = answer.get("next")
-        if after is None:
-            return found
-
-
-def read(answer: Any, kind: type[T]) -> T:
-    """A tool's answer, or a part of it, as the client knows it; members that it doesn't know are passed over.
-
-    Raises WireFault where one that it needs is missing or of another type.
-    """
-    try:
-        return msgspec.convert(answer, kind, strict=False)
-    except msgspec.ValidationError as fault:
-        raise WireFault(f"what the broker says of a {kind.__name__} can't be read: {fault}") from None

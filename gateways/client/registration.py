@@ -13,9 +13,9 @@ import trio
 
 from broker.wire.jwk import jwk_of
 from broker.wire.refusals import refuse
+from gateways.client.answers import read
 from gateways.client.clockwork import Backoff
 from gateways.client.errors import Disconnected, Refused, WireFault
-from gateways.client.inbox import read
 from gateways.client.issuer import http_origin, retry_after_s
 from gateways.client.link import PASSING
 from gateways.client.signer import Signer

@@ -5,8 +5,8 @@ import trio
 from trio.testing import MockClock
 
 from broker.wire.refusals import refuse
-from gateways.client.errors import Missed, WireFault
-from gateways.client.inbox import Inbox, Message, read
+from gateways.client.errors import Missed
+from gateways.client.inbox import Inbox, Message
 from tests.gateways.client.conftest import OpenAgent
 from tests.gateways.client.fake_network import OTHER, FakeNetwork
 
@@ -187,10 +187,3 @@ async def test_a_passing_refusal_is_waited_out(
         network.message("one")
         assert await take(me.inbox(), 1) == ["one"]
         assert trio.current_time() >= 9
-
-
-def test_what_is_no_message_is_a_fault_and_what_is_unknown_is_passed_over() -> None:
-    row = {"message_id": "m", "from_agent_id": "a", "from_name": "", "body": "b", "sent_at": 1, "new": 7}
-    assert read(row, Message).body == "b"
-    with pytest.raises(WireFault, match="Message"):
-        read({**row, "body": 7}, Message)

@@ -14,7 +14,12 @@ TOKEN = "gateways/client/token.py"
 MUTANTS = (
     ("client.agent-assertion", ASSERTION, "secrets.token_urlsafe(16)", '"the-same-for-all-of-them"'),
     ("client.agent-issuer", ISSUER, "(parts.scheme == scheme and is_here(url))", "is_here(url)"),
-    ("client.agent-issuer", "gateways/http_client.py", "        return False", '        return host.startswith("127.")'),
+    (
+        "client.agent-issuer",
+        "gateways/http_client.py",
+        "        return False",
+        '        return host.startswith("127.")',
+    ),
     ("client.agent-issuer", ISSUER, 'if found.get("issuer") != issuer:', "if False:"),
     ("client.agent-token", TOKEN, "RENEW * life_s", "2 * life_s"),
     ("client.agent-one-refresh", TOKEN, "if self._asked > asked and self._fault is not None:", "if False:"),

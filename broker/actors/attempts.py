@@ -8,7 +8,7 @@
 
 from typing import Final
 
-from broker.actors.guard import CAP, Times, place_of
+from broker.actors.guard import CAP, HOUR_S, Times, place_of
 from broker.clock import Clock
 from broker.wire.refusals import Refusal, refuse
 
@@ -20,7 +20,6 @@ CLAIMS: Final = 5
 there are such or not (network.md, Sign-in)."""
 SIGN_UPS: Final = 10
 """New owners from one address in an hour; each costs a hash, and tells whether an e-mail is taken."""
-HOUR_S: Final = 3600.0
 
 
 class Attempts:
@@ -40,7 +39,8 @@ class Attempts:
         if place is not None:
             left_ms = max(left_ms, self._places.wait_ms(place, now))
         if left_ms > 0:
-            return _wait("too many tries to sign in", left_ms)
+            why = "too many tries to sign in; wait retry_after_ms"
+            return refuse("rate_limited", why, retry_after_ms=left_ms)
         self._emails.add(email, now)
         if place is not None:
             self._places.add(place, now)
@@ -58,30 +58,16 @@ class Attempts:
 
         `selector`: how the code begins; None: it can't be one. Loopback is not counted by address.
         """
-        now, place = self._clock.monotonic(), place_of(address)
-        counted = (
-            [owner_id]
-            + [f"code {selector}"] * (selector is not None)
-            + [f"from {place}"] * (place is not None)
-        )
-        left_ms = max(self._claims.wait_ms(each, now) for each in counted)
-        if left_ms > 0:
-            return _wait("too many claim codes were tried", left_ms)
-        for each in counted:
-            self._claims.add(each, now)
-        return None
+        place, counted = place_of(address), [owner_id]
+        if selector is not None:
+            counted.append(f"code {selector}")
+        if place is not None:
+            counted.append(f"from {place}")
+        return self._claims.spend(self._clock.monotonic(), "too many claim codes were tried", *counted)
 
     def sign_up(self, address: str) -> Refusal | None:
         """Before a new owner is made: None, and it counts; or rate_limited."""
-        now, place = self._clock.monotonic(), place_of(address)
+        place = place_of(address)
         if place is None:
             return None
-        left_ms = self._sign_ups.wait_ms(place, now)
-        if left_ms > 0:
-            return _wait("too many sign up from this address", left_ms)
-        self._sign_ups.add(place, now)
-        return None
-
-
-def _wait(why: str, left_ms: int) -> Refusal:
-    return refuse("rate_limited", f"{why}; wait retry_after_ms", retry_after_ms=left_ms)
+        return self._sign_ups.spend(self._clock.monotonic(), "too many sign up from this address", place)

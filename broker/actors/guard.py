@@ -69,6 +69,15 @@ class Times:
         self._places.move_to_end(place)
         return len(times) == self._most and now - times[0] < self._window_s
 
+    def spend(self, now: float, why: str, *places: str) -> Refusal | None:
+        """Count one at each of these places; or, where one of them is full, rate_limited, and none is counted."""
+        left_ms = max(self.wait_ms(place, now) for place in places)
+        if left_ms > 0:
+            return refuse("rate_limited", f"{why}; wait retry_after_ms", retry_after_ms=left_ms)
+        for place in places:
+            self.add(place, now)
+        return None
+
     def take_back(self, place: str) -> None:
         """Forget the last one counted."""
         times = self._places.get(place)
@@ -173,16 +182,7 @@ class Guard:
         place = None if exempt else place_of(address)
         if place is None:
             return None
-        now = self._clock.monotonic()
-        left_ms = times.wait_ms(place, now)
-        if left_ms > 0:
-            return refuse(
-                "rate_limited",
-                f"too many {what} from this address in an hour; wait retry_after_ms",
-                retry_after_ms=left_ms,
-            )
-        times.add(place, now)
-        return None
+        return times.spend(self._clock.monotonic(), f"too many {what} from this address in an hour", place)
 
     @staticmethod
     def _give_back(times: Times, address: str, exempt: bool) -> None:

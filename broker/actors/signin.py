@@ -99,14 +99,8 @@ class SignIn:
         place = None if exempt else place_of(address)
         if place is None:
             return None
-        now = self._clock.monotonic()
-        left_ms = self._registrations.wait_ms(place, now)
-        if left_ms > 0:
-            return refuse(
-                "rate_limited", "too many clients registered from this address", retry_after_ms=left_ms
-            )
-        self._registrations.add(place, now)
-        return None
+        why = "too many clients registered from this address"
+        return self._registrations.spend(self._clock.monotonic(), why, place)
 
     def refused(self, address: str, kind: str) -> None:
         """Count a refused sign-in."""

@@ -164,8 +164,8 @@ MUTANTS = (
     (
         "limits.opens",
         GUARD,
-        "place = None if exempt else place_of(address)\n        if place is None:\n            return None\n        now",
-        "place = place_of(address)\n        if place is None:\n            return None\n        now",
+        "place = None if exempt else place_of(address)\n        if place is None:\n            return None\n        return times",
+        "place = place_of(address)\n        if place is None:\n            return None\n        return times",
     ),
     ("limits.opens", GUARD, "self._give_back(self._opens, address, exempt)", "pass"),
     ("limits.opens-per-hour", TOOL, "    if stopped is not None:\n        return stopped\n", ""),

@@ -81,8 +81,8 @@ MUTANTS = (
     (
         "owners.throttled",
         "broker/actors/attempts.py",
-        '[f"code {selector}"] * (selector is not None)',
-        "[]",
+        'counted.append(f"code {selector}")',
+        "pass",
     ),
     (
         "identity.reports",

@@ -102,12 +102,6 @@ def pair_key(one: str, other: str) -> str:
     return ":".join(sorted((one, other)))
 
 
-def other_of(row: PairRow, agent: str) -> str:
-    """The other one of the two."""
-    one, other = row.agents
-    return other if agent == one else one
-
-
 def holds(agreement: Agreement, now: int) -> bool:
     """Whether it allows anything at `now`."""
     return agreement.status == "active" and (agreement.expires_at is None or now < agreement.expires_at)

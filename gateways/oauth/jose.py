@@ -65,11 +65,6 @@ class _Registry(JWSRegistry):
 _SIGNING: Final = _Registry(algorithms=ED25519)
 
 
-def looks_signed(text: str) -> bool:
-    """Whether a text has the form of a signed token at all."""
-    return len(text) <= LONGEST and _COMPACT.fullmatch(text) is not None
-
-
 def read(text: str) -> Token | None:
     """Header and claims of a compact token; None for what is none, or could be read in two ways."""
     found = _COMPACT.fullmatch(text) if len(text) <= LONGEST else None

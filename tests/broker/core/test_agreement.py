@@ -46,8 +46,6 @@ def pair(**members: Any) -> PairRow:
 
 def test_a_pair_has_one_name() -> None:
     assert core.pair_key("b", "a") == core.pair_key("a", "b") == "a:b"
-    assert core.other_of(pair(), "a") == "b"
-    assert core.other_of(pair(), "b") == "a"
 
 
 @pytest.mark.requirement("agreement.allows")

@@ -75,6 +75,8 @@ class Standing:
         self._facts: OrderedDict[str, Facts] = OrderedDict()
         self._held: dict[str, dict[_Held, None]] = {}
         self._holders: dict[str, str] = {}
+        self._keys: dict[str, frozenset[str]] = {}
+        """The keys of each agent, as `_holders` has them."""
         self._most = kept
 
     def learn(self, prefix: str, load: Load) -> None:
@@ -99,10 +101,13 @@ class Standing:
     def told(self, subject: str, facts: Facts) -> None:
         """A commit has changed a subject: what was held by a right that is over ends."""
         self._keep(subject, facts)
-        gone = [pk for pk, agent in self._holders.items() if agent == subject and pk not in facts.pks]
+        had = self._keys.pop(subject, frozenset())
+        gone = [pk for pk in had - facts.pks if self._holders.get(pk) == subject]
         for pk in gone:
             del self._holders[pk]
         self._holders.update(dict.fromkeys(facts.pks, subject))
+        if facts.pks:
+            self._keys[subject] = facts.pks
         places = (subject, *gone, *facts.pks)
         for held in dict.fromkeys(each for place in places for each in self._held.get(place, ())):
             if (refused := self._judge(held.caller, subject, facts)) is not None:

@@ -95,6 +95,7 @@ async def test_a_right_that_was_lost_after_it_was_judged_ends_what_it_holds_at_o
         assert [each.code for each in ended] == ["suspended"]
 
 
+@pytest.mark.requirement("network.standing")
 async def test_facts_are_read_once_and_one_that_is_missing_is_gone() -> None:
     read: list[str] = []
 

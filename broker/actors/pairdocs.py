@@ -54,6 +54,8 @@ def lane_name(sender: str, recipient: str) -> str:
 
 
 def put_request(request: Request, version: int) -> Put:
+    """A contact request's document (kind "contact"): found by each side, by each side and how it stands, and by the
+    owner that it waits for."""
     index: list[tuple[str, str | int]] = [
         ("in", request.target),
         ("out", request.asker),
@@ -66,6 +68,7 @@ def put_request(request: Request, version: int) -> Put:
 
 
 def put_agreement(agreement: Agreement, version: int) -> Put:
+    """An agreement's document: found by each side, and while it holds among each side's active ones."""
     index = [("of", agreement.one), ("of", agreement.other)]
     if agreement.status == "active":
         index += [("active", agreement.one), ("active", agreement.other)]
@@ -81,6 +84,8 @@ def put_ended(agreement: Agreement) -> list[Put]:
 
 
 def put_message(message: MessageRow, version: int) -> Put:
+    """A message's document (kind "dm"): found in the inbox, among what its sender sent, in its lane, and among the
+    unread, or those of the lane that were read."""
     lane = lane_name(message.sender, message.recipient)
     index = [("inbox", message.recipient), ("sent", message.sender), ("kept", lane)]
     index.append(("unread", message.recipient) if message.read_at is None else ("kept-read", lane))
@@ -88,10 +93,12 @@ def put_message(message: MessageRow, version: int) -> Put:
 
 
 def tell_request(what: str, request: Request, viewer: str) -> Told:
+    """The event `contact` {what, request}, for one side."""
     told = {"what": what, "request": show_request(request, viewer)}
     return Told(agent_stream(viewer), "contact", told)
 
 
 def tell_agreement(what: str, agreement: Agreement, viewer: str, now: int) -> Told:
+    """The event `agreement` {what, agreement}, for one side. `now`: wall milliseconds."""
     told = {"what": what, "agreement": show_agreement(agreement, viewer, now)}
     return Told(agent_stream(viewer), "agreement", told)

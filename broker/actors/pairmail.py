@@ -89,6 +89,8 @@ class MailActor(RecordActor[PairRow]):
         self._receipts = receipts
 
     async def send(self, command: Send) -> Any:
+        """Sent, or why not: agreement_required, not_found (what it answers), quota_exceeded (its sender's day, or a
+        loop)."""
         now = Now(self.clock.now_ms(), self.clock.monotonic())
         sender, recipient = command.sender, command.recipient
         if core.find_agreement(self.row, sender, "message", now.wall_ms) is None:
@@ -191,6 +193,7 @@ class MailActor(RecordActor[PairRow]):
         return [(stored(MessageRow, each.doc, "dm", each.id), each.version) for each in found]
 
     async def mark(self, command: MarkRead) -> Any:
+        """Marked. What made room meanwhile is missing."""
         now, found, puts = self.clock.now_ms(), [], []
         for message_id in command.message_ids:
             document = await self.store.get("dm", message_id)
@@ -216,8 +219,10 @@ class MailActor(RecordActor[PairRow]):
         return message if ours else None
 
     async def find_present(self, agent_id: str) -> AgentRow | None:
+        """One of the two, where it is there now."""
         return await present(self.store, agent_id, self.clock.now_ms())
 
     def pair(self) -> PairRow:
+        """The row as it stands, or a new one's."""
         one, _, other = self.key.partition(":")
         return self.row or PairRow((one, other))

@@ -30,6 +30,8 @@ TALK: Final = 24
 """Envelopes of one conversation, below the limit of 30 in 10 s."""
 RIVALS: Final = 0.15
 """How often a party sends two envelopes for one place at once: exactly one may stand."""
+CUT_S: Final = 10.0
+"""So long after the broker's death a party may take to see it."""
 LOST: Final = (
     trio_websocket.ConnectionClosed, trio_websocket.HandshakeError, OSError, trio.ClosedResourceError
 )  # fmt: skip
@@ -274,6 +276,15 @@ async def look_on(broker: Served, pairs: list[Pair], history: History, chance: r
                 await trio.sleep(0.005)
 
 
+def kill(broker: Served, nursery: trio.Nursery) -> None:
+    """Kill the broker under those who live in `nursery`; who has not seen it after CUT_S is ended.
+
+    The other library may wait for ever for a peer that died amid its handshake (trio-websocket#182).
+    """
+    broker.kill()
+    nursery.cancel_scope.deadline = trio.current_time() + CUT_S
+
+
 async def deal(
     broker: Served, pairs: list[Pair], seconds: float, history: History, chance: random.Random
 ) -> None:
@@ -283,7 +294,7 @@ async def deal(
             nursery.start_soon(pair.run, broker)
         nursery.start_soon(partial(look_on, broker, pairs, history, chance))
         await trio.sleep(seconds)
-        broker.kill()
+        kill(broker, nursery)
 
 
 async def _quiet(link: Link, pair: Pair, history: History) -> None:

@@ -15,6 +15,7 @@ import httpx
 import pytest
 import trio
 
+from tests.crash.dealers import kill
 from tests.crash.talkers import LIMITS, NAMES, Asked, Talker, all_pages, call, code_of, make_talkers, settle
 from tests.support.process import served
 
@@ -39,7 +40,7 @@ async def test_what_agents_were_told_is_so_when_the_broker_is_killed_under_them(
                 goal = answered(talkers) + chance.randint(30, 130)
                 while answered(talkers) < goal:  # noqa: ASYNC110  # other tasks' lists
                     await trio.sleep(0.005)
-            broker.kill()
+            kill(broker, nursery)
     async with served(tmp_path / "data", environment=LIMITS) as broker:
         async with AsyncExitStack() as stack:
             links = {each: await stack.enter_async_context(each.connected(broker)) for each in talkers}

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from broker.wire.chain import verify_transcript
-from tests.crash.dealers import Link, Pair, Party, Request, linked, read_conv
+from tests.crash.dealers import Link, Pair, Party, Request, kill, linked, read_conv
 from tests.history.model import History
 from tests.support.process import Served, served
 
@@ -95,7 +95,7 @@ async def test_a_backup_made_under_load_is_restored_and_the_tails_are_brought_ba
                 await turret("backup", "--data", str(tmp_path / "data"), file)
             assert (await turret("check", "--data", str(tmp_path / "data")))["ok"], "beside a running broker"
             await trio.sleep(0.2)
-            broker.kill()
+            kill(broker, nursery)
     await trio.sleep(1 - time.time() % 1)  # what is said in the second of the restore itself counts as new
     assert len(before) > 50, "too little load to tell anything"
     key = str(tmp_path / "data" / "wire.key")

@@ -142,7 +142,7 @@ class Actors(msgspec.Struct, frozen=True, kw_only=True):
     """Letters that may wait for one actor; beyond it the answer is overloaded."""
     idle_s: Annotated[float, Meta(ge=0.01, le=86_400)] = 60.0
     """Seconds without a letter after which an actor leaves memory."""
-    late_s: Annotated[float, Meta(ge=0.005, le=3600)] = 0.04
+    late_s: Annotated[float, Meta(ge=0.005, le=3600)] = 0.02
     """Seconds that a new envelope may have waited to be read, in an overload; a later one is answered overloaded."""
     signatures_per_tick: Annotated[int, Meta(ge=1, le=10_000)] = 64
     """Signatures verified before the loop turns to its sockets again: 64 take 3 ms."""

@@ -26,7 +26,7 @@ Factory = Callable[[str], Actor[Any]]
 class House:
     """All live actors. Lives in the nursery given; cancelling that ends them between two letters."""
 
-    def __init__(self, nursery: trio.Nursery, *, idle_s: float, late_s: float = 0.04) -> None:
+    def __init__(self, nursery: trio.Nursery, *, idle_s: float, late_s: float = 0.02) -> None:
         self._nursery = nursery
         self._idle_s = idle_s
         self._factories: dict[str, Factory] = {}

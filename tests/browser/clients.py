@@ -33,7 +33,7 @@ class Agent:
             "register_agent", self.key, wire, int(time.time()), SigningKey.generate().pk[:32], name=name
         )
         proof = {"statement": msgspec.json.decode(text), "sig": sig}
-        body = {"name": name, "public_jwk": jwk_of(self.key.pk), "proof": proof}
+        body = {"name": name, "public_jwk": msgspec.to_builtins(jwk_of(self.key.pk)), "proof": proof}
         answer = httpx.post(f"{url}/agents/register", json=body)
         assert answer.status_code in (200, 201), answer.text
         self.agent_id: str = answer.json()["agent_id"]

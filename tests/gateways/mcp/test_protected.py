@@ -16,9 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.auth import (
     AuthorizationCodeResult,
-    OAuthClientInformationFull,
     OAuthClientMetadata,
-    OAuthToken,
 )
 
 from broker.clock import SystemClock
@@ -35,6 +33,7 @@ from tests.support.broker import Bench
 from tests.support.broker_fake import proof
 from tests.support.issuer import CLIENT, SECRET, Issuer, issuing
 from tests.support.network import serving
+from tests.support.official import Kept
 
 FACES = tuple(f"/mcp/{name}" for name in GUARDED)
 OPEN = ("/mcp", "/mcp/wire")
@@ -291,26 +290,6 @@ async def test_without_an_issuer_there_are_no_documents_and_no_guarded_faces(ben
             assert (await http.get(f"{WELL_KNOWN}{path}")).status_code == 404
         answer = await http.post("/mcp", json=LIST, headers={"authorization": "Bearer x"})
         assert (answer.status_code, challenge_of(answer)) == (401, "Turret")
-
-
-class Kept:
-    """What the official client keeps of its registration and its tokens."""
-
-    def __init__(self) -> None:
-        self.tokens: OAuthToken | None = None
-        self.client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
 
 
 @pytest.mark.requirement("oauth.challenge", "oauth.document")

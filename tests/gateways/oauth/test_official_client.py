@@ -12,13 +12,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.auth import (
     AuthorizationCodeResult,
-    OAuthClientInformationFull,
     OAuthClientMetadata,
-    OAuthToken,
 )
 
 from tests.support.agents import make_agent
 from tests.support.authserver import SignIns, claims_of
+from tests.support.official import Kept
 from tests.support.signin import REDIRECT, answer_in
 
 
@@ -27,26 +26,6 @@ def collected() -> Iterator[None]:
     """What the official client leaves behind is collected here, under the test's filter."""
     yield
     gc.collect()
-
-
-class Kept:
-    """What the client keeps of its registration and its tokens."""
-
-    def __init__(self) -> None:
-        self.tokens: OAuthToken | None = None
-        self.client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
 
 
 class Browser:

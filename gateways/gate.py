@@ -24,24 +24,17 @@ _TOKEN: Final = re.compile(rf"[A-Za-z0-9._~+/-]{{1,{LONGEST}}}=*")
 
 
 class Bearers(Protocol):
-    """What judges tokens (gateways.oauth.bearer)."""
+    """What judges tokens, and last whether their subject may speak now (gateways.oauth.bearer)."""
 
     async def identify(
         self, caller: Caller, token: str, audiences: Collection[str], scopes: Collection[str] = ()
     ) -> Caller | Refusal: ...
 
 
-class Judging(Protocol):
-    """The broker's verb that knows who may speak now."""
-
-    async def judge(self, caller: Caller) -> Refusal | None: ...
-
-
 class Gate:
     """See the module. One for a broker's public doors and its dealing port."""
 
-    def __init__(self, broker: Judging, bearers: Bearers, resources: Resources) -> None:
-        self._broker = broker
+    def __init__(self, bearers: Bearers, resources: Resources) -> None:
         self._bearers = bearers
         self._resources = resources
         bare = {f"{origin}{slash}" for origin in resources.origins for slash in ("", "/")}
@@ -55,10 +48,7 @@ class Gate:
         """
         if _TOKEN.fullmatch(token) is None or len(token) > LONGEST:
             return BAD
-        found = await self._bearers.identify(caller, token, self._audiences)
-        if isinstance(found, Refusal):
-            return found
-        return await self._broker.judge(found) or found
+        return await self._bearers.identify(caller, token, self._audiences)
 
     def challenge(self, refusal: Refusal, scope: Scope) -> str | None:
         """WWW-Authenticate for a refused request; None where no token would help."""

@@ -199,7 +199,7 @@ async def _serve_doors(
     protected, gate = None, None
     if resources is not None and judge is not None:
         bearers = Bearers(broker, judge)
-        protected, gate = Protected(resources, bearers), Gate(broker, bearers, resources)
+        protected, gate = Protected(resources, bearers), Gate(bearers, resources)
     mcp = mcp_app(counted, proxies=proxies, protected=protected)
     app = web_app(
         counted,

@@ -65,7 +65,7 @@ class World:
         self._keys = SigningKeys.open(None, clock.now_ms())
         server = AuthorizationServer(bench.broker, clock, self._keys, resources, Documents(Outbound(), clock))
         bearers = Bearers(bench.broker, server)
-        self.gate = Gate(bench.broker, bearers, resources)
+        self.gate = Gate(bearers, resources)
         self.mcp: McpApp = mcp_app(bench.broker, protected=Protected(resources, bearers))
         self.app = web_app(
             bench.broker, Metrics(bench.broker), mcp_app=self.mcp, resources=resources, gate=self.gate

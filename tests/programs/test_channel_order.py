@@ -38,7 +38,7 @@ async def test_all_who_follow_get_the_same_messages_in_the_same_order(bench: Ben
     town = await open_town(bench, 0)
     speakers = [await enter(town, f"speaker-{at}") for at in range(SPEAKERS)]
     listeners = await followers(town, FOLLOWERS)
-    bearers = FakeBearers()
+    bearers = FakeBearers(bench.broker)
     app = channels_app(bench.broker, gate=gate_of(bench.broker, bearers)[0])
     over_sse = [
         SseFollower(app, town.id, bearers.give(f"t{at}", each, until=bench.ts + 3600))

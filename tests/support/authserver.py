@@ -168,7 +168,7 @@ async def signing_in(
                 resources=resources,
                 sign_in=server,
                 proxies=proxies,
-                gate=Gate(bench.broker, bearers, resources),
+                gate=Gate(bearers, resources),
             )
         )
         async with httpx.AsyncClient(base_url=served.url, verify=False) as http:

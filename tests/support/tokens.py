@@ -58,5 +58,5 @@ def agent_of(name: str = "ag_1", **members: Any) -> Caller:
 
 def gate_of(broker: Any, bearers: FakeBearers | None = None) -> tuple[Gate, FakeBearers]:
     """A gate before a broker, and the judge behind it."""
-    bearers = bearers or FakeBearers()
-    return Gate(broker, bearers, HERE), bearers
+    bearers = bearers or FakeBearers(broker)
+    return Gate(bearers, HERE), bearers

@@ -79,7 +79,7 @@ def _add_doors(doors: list[App], broker: Broker, url: str, clock: SystemClock, s
     keys = SigningKeys.open(None, clock.now_ms())
     sign_in = AuthorizationServer(broker, clock, keys, resources, Documents(Outbound(), clock))
     bearers = Bearers(broker, sign_in)
-    gate = Gate(broker, bearers, resources)
+    gate = Gate(bearers, resources)
     doors.append(
         web_app(
             broker,

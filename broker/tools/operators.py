@@ -1,6 +1,7 @@
 """What operators do with agents (network.md, Operator tools). Never on the public port.
 
-1. Each change passes `audited`; each has an effect that an agent sees, and says so in its description.
+1. Each change is audited (broker.tools.auditing); each has an effect that an agent sees, and says so in its
+   description.
 2. A key joins an agent by its own word alone, also by an operator's hand.
 3. A credential is shown once; kept is its sha256.
 """
@@ -12,6 +13,7 @@ from msgspec import Meta
 
 from broker.actors.agent import AddKey, Assign, Create, Delete, RevokeKey, Rotate, Suspend
 from broker.actors.agentdocs import NO_AGENT
+from broker.actors.once import joined
 from broker.core.agent import AgentRow, Key, Suspension, capabilities_of, judge_description
 from broker.core.conversation import DUE
 from broker.core.names import judge_name
@@ -25,7 +27,6 @@ from broker.tools.agents import (
     Proof,
     prove_key,
 )
-from broker.tools.auditing import audited
 from broker.tools.context import Context
 from broker.tools.keys import KidParam, PublicKeys, RevokedKey, keys_of
 from broker.tools.paging import AfterParam, LimitParam
@@ -154,7 +155,7 @@ async def register_agent(
         proven = await prove_key(context, public_key, proof, "public_key", "register_agent", name=name)
         if not isinstance(proven, Proven):
             return proven  # type: ignore[no-any-return]  # a Refusal, or the stored answer
-        pk, once = proven.statement.pk, once or proven.once
+        pk, once = proven.statement.pk, joined(once, proven.once)
         keys = (Key(thumbprint(pk), pk, context.services.clock.now_ms()),)
     row, answer = _standard(context, name, description, tags, keys, owner_id, test)
     return await _ask(context, row.agent_id, Create(row, answer, once), Made)
@@ -187,7 +188,9 @@ async def add_agent_public_key(
     if not isinstance(proven, Proven):
         return proven  # type: ignore[no-any-return]  # a Refusal, or the stored answer
     pk = proven.statement.pk
-    return await _ask(context, agent_id, AddKey(pk, thumbprint(pk), context.once or proven.once), AddedKey)
+    return await _ask(
+        context, agent_id, AddKey(pk, thumbprint(pk), joined(context.once, proven.once)), AddedKey
+    )
 
 
 @tool(face="operator", title="Revoke an agent's key", destructive=True, keyed=True)
@@ -275,7 +278,7 @@ async def purge_expired_unclaimed(context: Context) -> Purged:
     for document in await services.store.due("agent", "due", services.clock.now_ms(), SWEPT):
         if not isinstance(await services.house.ask("agent", document.id, DUE), Refusal):
             deleted += await services.store.get("agent", document.id) is None
-    return audited(context, "Purge", None, Purged(deleted))
+    return Purged(deleted)
 
 
 @tool(face="operator", title="Delete a test's agent", destructive=True, keyed=True)
@@ -285,8 +288,7 @@ async def delete_test_agent(context: Context, agent_id: AgentParam) -> Deleted |
 
 
 async def _ask(context: Context, agent_id: str, command: Any, kind: type[T]) -> T | Refusal:
-    what = "Unsuspend" if command == Suspend(None, context.once) else type(command).__name__
-    return audited(context, what, agent_id, await agents.ask(context, agent_id, command, kind))
+    return await agents.ask(context, agent_id, command, kind)
 
 
 async def _no_owner(context: Context, owner_id: str) -> Refusal | None:

@@ -7,7 +7,6 @@ from msgspec import Meta
 from broker.actors.pair import Grant, Ungrant
 from broker.core.agreement import Scope, pair_key, read_scopes
 from broker.core.pairviews import AgreementView
-from broker.tools.auditing import audited
 from broker.tools.context import Context
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
@@ -62,4 +61,4 @@ async def revoke_send_permission(
 async def _ask(context: Context, command: Grant | Ungrant) -> AgreementView | Refusal:
     one, other = command.one, command.other
     answer: AgreementView | Refusal = await context.services.house.ask("pair", pair_key(one, other), command)
-    return audited(context, type(command).__name__, f"{one} {other}", answer)
+    return answer

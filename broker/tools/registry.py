@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 
 from broker.actors.once import PARAM
 from broker.apart import LARGE, apart
+from broker.tools import auditing
 from broker.tools.access import allowed
 from broker.tools.context import Context
 from broker.tools.idempotency import KeyParam, bind, digest_of, run_once
@@ -81,6 +82,8 @@ class Tool(msgspec.Struct, frozen=True):
     """Whether it takes an idempotency_key."""
     secrets: tuple[str, ...] = ()
     """Members of its answer that are remembered sealed, and opened for who asks (broker.tools.sealing)."""
+    audited: bool = False
+    """Whether the audit is told of what it changes (broker.tools.auditing)."""
 
     @property
     def annotations(self) -> dict[str, bool]:
@@ -130,12 +133,20 @@ class Tool(msgspec.Struct, frozen=True):
     async def _once(self, context: Context, arguments: dict[str, Any], text: bytes) -> Any:
         key = arguments.pop(PARAM, None) if self.keyed else None
         if key is None:
-            return await self.function(context, **arguments)
+            return await self._do(context, arguments)
         digest = digest_of(text) if len(text) <= LARGE else await apart(digest_of, text)
         if isinstance(digest, Refusal):
             return digest
         once = bind(context, self.name, key, digest)
-        return await run_once(context, once, lambda keyed: self.function(keyed, **arguments))
+        return await run_once(context, once, lambda keyed: self._do(keyed, arguments))
+
+    async def _do(self, context: Context, arguments: dict[str, Any]) -> Any:
+        if not self.audited:
+            return await self.function(context, **arguments)
+        context, note = auditing.begin(context, self.name, arguments)
+        answer = await self.function(context, **arguments)
+        await auditing.finish(context, note, answer)
+        return answer
 
 
 class Quick:
@@ -185,9 +196,11 @@ def tool(
     agent: bool = True,
     keyed: bool = False,
     secrets: tuple[str, ...] = (),
+    audited: bool | None = None,
     name: str | None = None,
 ) -> Callable[[ToolFunction], ToolFunction]:
-    """Register the decorated function under `name`, else its own; the other arguments are Tool's members."""
+    """Register the decorated function under `name`, else its own; the other arguments are Tool's members. `audited`
+    None: whether it is an operators' tool that changes something."""
 
     def register(function: ToolFunction) -> ToolFunction:
         called = name or function.__name__
@@ -221,6 +234,7 @@ def tool(
             agent=agent,
             keyed=keyed,
             secrets=secrets,
+            audited=face == "operator" and not read_only if audited is None else audited,
         )
         return function
 

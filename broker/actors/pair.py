@@ -16,6 +16,7 @@ from broker.actors.once import Once
 from broker.actors.pairdocs import (
     FRESH,
     WAITING,
+    index_of_pair,
     put_agreement,
     put_ended,
     put_request,
@@ -115,12 +116,7 @@ class PairActor(MailActor):
         )
 
     def index_of(self, row: PairRow) -> Index:
-        index: list[tuple[str, str | int]] = [("of", each) for each in row.agents]
-        index += [("unread", agent) for agent, lane in sorted(row.lanes.items()) if lane.unread]
-        due = core.next_due(row)
-        if due is not None:
-            index.append(("due", due))
-        return tuple(index)
+        return index_of_pair(row)
 
     async def do(self, command: Any) -> Any:
         refused = await self._lapse()

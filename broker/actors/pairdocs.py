@@ -10,11 +10,20 @@ import msgspec
 from broker.actors.agentdocs import present
 from broker.actors.calls import agent_stream
 from broker.actors.record import Told
-from broker.core.agreement import Agreement, PairRow, Request, Scope, find_agreement, pair_key
+from broker.core.agreement import (
+    Agreement,
+    Lane,
+    PairRow,
+    Request,
+    Scope,
+    find_agreement,
+    next_due,
+    pair_key,
+)
 from broker.core.message import MessageRow
 from broker.core.pairviews import show_agreement, show_request
 from broker.store.port import Put, Store
-from broker.store.stored import read_row
+from broker.store.stored import read_row, stored
 
 FRESH: Final = 0
 """The version of a document that is not there yet."""
@@ -46,6 +55,32 @@ async def read_agreement(store: Store, agreement_id: str) -> Agreement | None:
 async def read_message(store: Store, message_id: str) -> MessageRow | None:
     """A direct message as stored, or None."""
     return await read_row(store, MessageRow, "dm", message_id)
+
+
+def index_of_pair(row: PairRow) -> tuple[tuple[str, str | int], ...]:
+    """What a pair is found by: each of the two, who has unread messages, and when something is over by itself."""
+    index: list[tuple[str, str | int]] = [("of", each) for each in row.agents]
+    index += [("unread", agent) for agent, lane in sorted(row.lanes.items()) if lane.unread]
+    due = next_due(row)
+    if due is not None:
+        index.append(("due", due))
+    return tuple(index)
+
+
+async def find_overfull(
+    store: Store, row: PairRow, recipient: str, most: int
+) -> list[tuple[MessageRow, int]]:
+    """What makes room for one more message to `recipient`, with versions: the oldest that were read, else the oldest;
+    two at most, so that a lowered limit is followed in time."""
+    count = min(2, row.lanes.get(recipient, Lane()).kept + 1 - most)
+    if count <= 0:
+        return []
+    one, other = row.agents
+    name = lane_name(other if recipient == one else one, recipient)
+    found = await store.find("dm", "kept-read", name, limit=count)
+    if not found:
+        found = await store.find("dm", "kept", name, limit=count)
+    return [(stored(MessageRow, each.doc, "dm", each.id), each.version) for each in found]
 
 
 def lane_name(sender: str, recipient: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from broker.actors.agentdocs import present, version_of
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
-from broker.actors.pairdocs import FRESH, lane_name, put_message, read_message
+from broker.actors.pairdocs import FRESH, find_overfull, put_message, read_message
 from broker.actors.receipts import Receipts, Stopped
 from broker.actors.record import RecordActor, Told
 from broker.config import Network
@@ -147,7 +147,8 @@ class MailActor(RecordActor[PairRow]):
             name,
             command.in_reply_to,
         )
-        dropped = await self._overfull(command)
+        most = self._settings.messages_kept
+        dropped = await find_overfull(self.store, self.pair(), command.recipient, most)
         unread = sum(each.read_at is None for each, _ in dropped)
         row = core.sent(self.pair(), command.recipient, dropped=len(dropped), dropped_unread=unread)
         return await self.write(
@@ -178,19 +179,6 @@ class MailActor(RecordActor[PairRow]):
                 }
                 events.append(Told(agent_stream(agent), "notice", {**notice, **stopped.refusal.detail}))
         return await self.write(self.row, stopped.refusal, events=events)
-
-    async def _overfull(self, command: Send) -> list[tuple[MessageRow, int]]:
-        """What makes room: the oldest that were read, else the oldest; two at most, so that a lowered setting is
-        followed in time."""
-        lane = self.pair().lanes.get(command.recipient, core.Lane())
-        count = min(2, lane.kept + 1 - self._settings.messages_kept)
-        if count <= 0:
-            return []
-        name = lane_name(command.sender, command.recipient)
-        found = await self.store.find("dm", "kept-read", name, limit=count)
-        if not found:
-            found = await self.store.find("dm", "kept", name, limit=count)
-        return [(stored(MessageRow, each.doc, "dm", each.id), each.version) for each in found]
 
     async def mark(self, command: MarkRead) -> Any:
         """Marked. What made room meanwhile is missing."""

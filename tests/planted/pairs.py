@@ -64,8 +64,8 @@ MUTANTS = (
     ("message.read", MESSAGES, "if row is not None and row.recipient == agent_id:", "if row is not None:"),
     (
         "message.kept",
-        MAIL,
-        'found = await self.store.find("dm", "kept-read", name, limit=count)',
+        DOCS,
+        'found = await store.find("dm", "kept-read", name, limit=count)',
         "found = []",
     ),
     ("message.tier", MAIL, "                *counted,\n", ""),

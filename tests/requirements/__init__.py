@@ -40,6 +40,7 @@ SECTIONS = (
     "agreement",
     "message",
     "loop",
+    "moderation",
     "channel",
     "doors",
     "isolation",

@@ -46,6 +46,8 @@ class Origins(msgspec.Struct, frozen=True, kw_only=True):
 
     public_url: str | None = None
     allowed: tuple[str, ...] = ()
+    exact: bool = False
+    """Only pages of the very origin that is asked may ask, not those of another port of this machine; no CORS."""
 
 
 async def respond(
@@ -180,6 +182,12 @@ def check_origin(app: App, origins: Origins, bounds: Bounds) -> App:
             await app(scope, receive, send)
             return
         site = _site(given[0]) if len(given) == 1 else None
+        if origins.exact:
+            if site not in (public, _asked(scope, host)) or site is None or _downgraded(site, host, public):
+                await respond(receive, send, _barred(403, "this Origin may not ask"), bounds)
+            else:
+                await app(scope, receive, send)
+            return
         ours = site == public or (_same_host(site, host, local) and not _downgraded(site, host, public))
         if site is None or not (site in allowed or ours):
             await respond(receive, send, _barred(403, "this Origin may not ask"), bounds)
@@ -258,6 +266,14 @@ def _known_host(host: tuple[str, int | None] | None, server: Address | None, pub
 def _downgraded(site: Site | None, host: tuple[str, int | None] | None, public: Site | None) -> bool:
     """A page of our public name, but without the TLS that the public URL has: anybody on the way wrote it."""
     return bool(site and host and public and host[0] == public[1] and site[0] != public[0])
+
+
+def _asked(scope: Scope, host: tuple[str, int | None] | None) -> Site | None:
+    """The origin of the URL that was asked."""
+    if host is None:
+        return None
+    scheme = str(scope.get("scheme", "http"))
+    return scheme, host[0], host[1] or PORTS[scheme]
 
 
 def _same_host(site: Site | None, host: tuple[str, int | None] | None, local: bool) -> bool:

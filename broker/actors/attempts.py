@@ -18,6 +18,8 @@ WINDOW_S: Final = 60.0
 CLAIMS: Final = 5
 """Claim codes that may be entered in a minute: by one owner, from one address, and of those that begin alike, whether
 there are such or not (network.md, Sign-in)."""
+OPERATORS: Final = 20
+"""Wrong tokens of the operators from one address in a minute that are told so; those beyond are told to wait."""
 SIGN_UPS: Final = 10
 """New owners from one address in an hour; each costs a hash, and tells whether an e-mail is taken."""
 
@@ -31,6 +33,7 @@ class Attempts:
         self._places = Times(BY_ADDRESS, WINDOW_S, cap)
         self._claims = Times(CLAIMS, WINDOW_S, cap)
         self._sign_ups = Times(SIGN_UPS, HOUR_S, cap)
+        self._operators = Times(OPERATORS, WINDOW_S, cap)
 
     def begin(self, email: str, address: str) -> Refusal | None:
         """Before a password is looked at: None, and it counts; or rate_limited. Loopback is not counted by address."""
@@ -71,3 +74,9 @@ class Attempts:
         if place is None:
             return None
         return self._sign_ups.spend(self._clock.monotonic(), "too many sign up from this address", place)
+
+    def operator(self, address: str) -> Refusal | None:
+        """After a wrong token of the operators: None, and it counts; or rate_limited. Loopback counts as one address:
+        the operators' port is on it."""
+        place = place_of(address) or "loopback"
+        return self._operators.spend(self._clock.monotonic(), "too many wrong tokens of the operators", place)

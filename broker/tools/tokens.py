@@ -168,6 +168,13 @@ async def failed_proof(context: Context, kind: Text) -> None:
         context.services.guard.bad_signature(context.caller.address)
 
 
+@tool(face="signin", title="A wrong token of the operators")
+async def failed_operator(context: Context) -> dict[str, Any] | Refusal:
+    """Count it. rate_limited: there were too many from this address in a minute, this machine not excepted."""
+    context.services.sign_in.refused(context.caller.address, "operator_token")
+    return context.services.attempts.operator(context.caller.address) or {}
+
+
 @tool(face="signin", title="Whether a client is who it says", read_only=True)
 async def prove_client(
     context: Context, client_id: Text, client_secret: Text | None = None

@@ -29,7 +29,7 @@ from gateways.mcp.eras import Eras, Request, failed, names_modern, refused, wron
 from gateways.mcp.exchange import Answer, Http, Reply
 from gateways.mcp.faces import surfaces
 from gateways.mcp.headers import Headers
-from gateways.mcp.protected import Protected
+from gateways.mcp.protected import Protection
 from gateways.mcp.revisions import LEGACY, MODERN, Fault
 from gateways.mcp.sealed import Seal
 from gateways.mcp.sessions import Session, Sessions
@@ -51,7 +51,7 @@ def mcp_app(
     faces: Mapping[str, Surface] | None = None,
     sessions: Sessions | None = None,
     keep_alive_s: float = exchange.KEEP_ALIVE_S,
-    protected: Protected | None = None,
+    protected: Protection | None = None,
 ) -> "McpApp":
     """The ASGI callable for /mcp and /mcp/<face>, with and without a trailing slash.
 
@@ -74,7 +74,7 @@ class McpApp:
         proxies: Sequence[callers.Network],
         sessions: Sessions,
         keep_alive_s: float,
-        protected: Protected | None,
+        protected: Protection | None,
     ) -> None:
         self._broker = broker
         seal = Seal()

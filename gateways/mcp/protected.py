@@ -7,6 +7,7 @@ Source: MCP 2025-11-25 and 2026-07-28, Authorization; RFC 6750 3; RFC 9728 5.1.
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -16,6 +17,18 @@ from gateways import caller as callers
 from gateways.mcp.exchange import Answer, Http
 from gateways.oauth.bearer import Bearers
 from gateways.oauth.metadata import GUARDED, Resources, face_of
+
+
+class Protection(Protocol):
+    """What an endpoint asks of who stands before its paths: Protected, or the operators' own (gateways.operator)."""
+
+    def guards(self, path: str) -> bool: ...
+
+    async def identify(
+        self, broker: callers.Admitting, http: Http, proxies: Sequence[callers.Network]
+    ) -> Caller | Refusal: ...
+
+    def challenge(self, http: Http, refusal: Refusal, answer: Answer) -> Answer: ...
 
 
 class Protected:

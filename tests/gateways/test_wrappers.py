@@ -326,3 +326,39 @@ async def test_a_fault_is_500_with_its_incident_and_no_words_of_it(
         assert shown["incident"] in caplog.text
         assert "secret=1" not in caplog.text
         assert (await client.get(served.url)).status_code == 200
+
+
+@pytest.mark.requirement("operator.origin")
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("localhost:8000", None, 200),
+        ("localhost:8000", "http://localhost:8000", 200),
+        ("localhost", "http://localhost", 200),
+        ("localhost", "http://localhost:80", 200),
+        ("localhost:8000", "http://localhost:3000", 403),
+        ("localhost:8000", "http://127.0.0.1:8000", 403),
+        ("localhost:8000", "https://localhost:8000", 403),
+        ("localhost:8000", "https://desk.example:8443", 403),
+        ("localhost:8000", "null", 403),
+        ("turret.example", "https://turret.example", 200),
+        ("turret.example", "http://turret.example", 403),
+        ("evil.example", "http://evil.example", 421),
+    ],
+)
+async def test_where_the_origin_must_be_exact_no_other_page_asks_and_none_gets_cors(
+    echo: Echo, host: str, origin: str | None, status: int
+) -> None:
+    app = check_origin(echo, Origins(public_url="https://turret.example", exact=True), BOUNDS)
+    start = (await ask(app, scope(host, origin)))[0]
+    assert start["status"] == status
+    assert not any(name.startswith(b"access-control") for name, _ in start["headers"])
+
+
+@pytest.mark.requirement("operator.origin")
+async def test_where_the_origin_must_be_exact_a_preflight_is_a_request_like_others(echo: Echo) -> None:
+    app = check_origin(echo, Origins(exact=True), BOUNDS)
+    await ask(app, scope("localhost:8000", "http://localhost:8000", method="OPTIONS", path="/here"))
+    assert echo.paths == ["/here"]
+    start = (await ask(app, scope("localhost:8000", "http://localhost:3000", method="OPTIONS")))[0]
+    assert start["status"] == 403

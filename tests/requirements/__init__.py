@@ -46,6 +46,7 @@ SECTIONS = (
     "isolation",
     "faults",
     "threat",
+    "operator",
 )
 """What an id may start with."""
 

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from broker.actors.attempts import BY_ADDRESS, BY_EMAIL, CLAIMS, SIGN_UPS, Attempts
+from broker.actors.attempts import BY_ADDRESS, BY_EMAIL, CLAIMS, OPERATORS, SIGN_UPS, Attempts
 from broker.clock import VirtualClock
 
 FAR = "203.0.113.7"
@@ -83,3 +83,19 @@ async def test_its_memory_is_bounded(clock: VirtualClock) -> None:
     for n in range(100):
         attempts.begin(f"{n}@x", f"198.51.100.{n}")
     assert len(attempts._emails) == len(attempts._places) == 10
+
+
+@pytest.mark.requirement("operator.guesses")
+async def test_wrong_tokens_of_the_operators_are_counted_from_this_machine_too(
+    clock: VirtualClock, autojump_clock: object
+) -> None:
+    attempts = Attempts(clock)
+    for address in ("127.0.0.1", FAR):
+        for _ in range(OPERATORS):
+            assert attempts.operator(address) is None
+        stopped = attempts.operator(address)
+        assert stopped is not None
+        assert (stopped.code, stopped.detail["retry_after_ms"]) == ("rate_limited", 60_000)
+    assert attempts.operator("::1") is not None, "all of loopback is one place"
+    await trio.sleep(60)
+    assert attempts.operator("127.0.0.1") is None

@@ -22,6 +22,7 @@ from broker.actors.agentdocs import (
     read_agent,
     version_of,
 )
+from broker.actors.binding import unbind_all
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor, Told
@@ -323,8 +324,8 @@ class AgentActor(RecordActor[AgentRow]):
         return put_key(KeyRow(key.pk, key.kid, self.key, key.added_at), version_of(document))
 
     async def _leave(self, row: AgentRow) -> list[Put]:
-        """What lets go of the name, of the live keys and of what was counted. Revoked keys stay revoked."""
-        puts = await self._free_name(row.name)
+        """What lets go of the name, the live keys, the accounts and what was counted. Revoked keys stay revoked."""
+        puts = [*await self._free_name(row.name), *await unbind_all(self.store, self.key)]
         sending = await self.store.get("sending", self.key)
         if sending is not None:
             puts.append(Put("sending", self.key, sending.version, None))

@@ -1,5 +1,5 @@
 """What the network itself writes into an agent's inbox: a report that was looked at, a webhook that was ended
-(network.md, Messages, Notices).
+(network.md, Messages).
 
 1. It is a message like any other, from `NETWORK`, which is no agent's id: read, counted, paged and marked as read as
    those of agents are. Nobody answers it.

@@ -24,6 +24,7 @@ from broker.actors.pairdocs import (
     read_request,
     tell_agreement,
     tell_request,
+    view_agreement,
 )
 from broker.actors.pairmail import MailActor, MarkRead, Send
 from broker.actors.record import Index, Told
@@ -32,7 +33,7 @@ from broker.core import agreement as core
 from broker.core.agent import AgentRow, allowance
 from broker.core.agreement import DAY_MS, Agreement, PairRow, Request, Scope
 from broker.core.conversation import Due
-from broker.core.pairviews import show_agreement, show_request
+from broker.core.pairviews import show_request
 from broker.store.port import Put
 from broker.wire.refusals import Refusal, refuse
 
@@ -160,7 +161,7 @@ class PairActor(MailActor):
             if not core.holds(agreement, now):
                 row, over = core.end(row, agreement, "expired", now)
                 puts += put_ended(over)
-                events += [tell_agreement("expired", over, each, now) for each in row.agents]
+                events += await tell_agreement(self.store, "expired", over, now)
         answer = await self.write(row, None, puts=puts, events=events)
         return answer if isinstance(answer, Refusal) else None
 
@@ -274,7 +275,7 @@ class PairActor(MailActor):
             puts=[put_request(ended, version), put_agreement(made, FRESH), *slots],
             events=[
                 tell_request("accepted", ended, request.asker),
-                *(tell_agreement("made", made, each, now) for each in row.agents),
+                *await tell_agreement(self.store, "made", made, now),
             ],
         )
 
@@ -310,7 +311,8 @@ class PairActor(MailActor):
         over = await read_agreement(self.store, command.agreement_id)
         if over is None:
             return NO_AGREEMENT
-        return await self.write(self.row, show_agreement(over, command.by, now), once=command.once)
+        view = await view_agreement(self.store, over, command.by, now)
+        return await self.write(self.row, view, once=command.once)
 
     async def _end(
         self, agreement: Agreement, status: core.AgreementState, by: str, now: int, once: Once | None
@@ -319,10 +321,10 @@ class PairActor(MailActor):
         viewer = agreement.one if by == OPERATOR else by
         return await self.write(
             row,
-            show_agreement(ended, viewer, now),
+            await view_agreement(self.store, ended, viewer, now),
             once=once,
             puts=put_ended(ended),
-            events=[tell_agreement("revoked", ended, each, now) for each in row.agents],
+            events=await tell_agreement(self.store, "revoked", ended, now),
         )
 
     async def _grant(self, command: Grant) -> Any:
@@ -351,10 +353,10 @@ class PairActor(MailActor):
         row = core.add(row, made)
         return await self.write(
             row,
-            show_agreement(made, command.one, now),
+            await view_agreement(self.store, made, command.one, now),
             once=command.once,
             puts=puts,
-            events=[tell_agreement("made", made, each, now) for each in row.agents],
+            events=await tell_agreement(self.store, "made", made, now),
         )
 
     async def _ungrant(self, command: Ungrant) -> Any:

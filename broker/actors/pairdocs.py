@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from broker.actors.agentdocs import present
+from broker.actors.binding import read_accounts
 from broker.actors.calls import agent_stream
 from broker.actors.record import Told
 from broker.core.agreement import (
@@ -21,7 +22,7 @@ from broker.core.agreement import (
     pair_key,
 )
 from broker.core.message import MessageRow
-from broker.core.pairviews import show_agreement, show_request
+from broker.core.pairviews import AgreementView, counterpart, show_agreement, show_request
 from broker.store.port import Put, Store
 from broker.store.stored import read_row, stored
 
@@ -133,7 +134,21 @@ def tell_request(what: str, request: Request, viewer: str) -> Told:
     return Told(agent_stream(viewer), "contact", told)
 
 
-def tell_agreement(what: str, agreement: Agreement, viewer: str, now: int) -> Told:
-    """The event `agreement` {what, agreement}, for one side. `now`: wall milliseconds."""
-    told = {"what": what, "agreement": show_agreement(agreement, viewer, now)}
-    return Told(agent_stream(viewer), "agreement", told)
+async def view_agreement(
+    store: Store, agreement: Agreement, viewer: str, now: int, *, silent: bool = False
+) -> AgreementView:
+    """An agreement as one of the two sees it, with the other one's IRC accounts as they are bound now."""
+    accounts = await read_accounts(store, counterpart(agreement, viewer))
+    return show_agreement(agreement, viewer, now, accounts, silent=silent)
+
+
+async def tell_agreement(store: Store, what: str, agreement: Agreement, now: int) -> list[Told]:
+    """The event `agreement` {what, agreement}, for both sides. `now`: wall milliseconds."""
+    return [
+        Told(
+            agent_stream(viewer),
+            "agreement",
+            {"what": what, "agreement": await view_agreement(store, agreement, viewer, now)},
+        )
+        for viewer in sorted((agreement.one, agreement.other))
+    ]

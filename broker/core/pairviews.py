@@ -94,8 +94,20 @@ def show_request(request: Request, viewer: str) -> ContactRequest:
     )
 
 
-def show_agreement(agreement: Agreement, viewer: str, now: int, *, silent: bool = False) -> AgreementView:
-    """An agreement as one of the two sees it. `silent`: the counterpart is not there now."""
+def counterpart(agreement: Agreement, viewer: str) -> str:
+    """The other one's id."""
+    return agreement.other if viewer == agreement.one else agreement.one
+
+
+def show_agreement(
+    agreement: Agreement,
+    viewer: str,
+    now: int,
+    accounts: tuple[IrcAccount, ...] = (),
+    *,
+    silent: bool = False,
+) -> AgreementView:
+    """An agreement as one of the two sees it. `accounts`: the counterpart's; `silent`: it is not there now."""
     first = viewer == agreement.one
     status: AgreementState | Literal["silent"] = agreement.status
     if status == "active":
@@ -112,7 +124,7 @@ def show_agreement(agreement: Agreement, viewer: str, now: int, *, silent: bool 
         status,
         agreement.made_at,
         agreement.expires_at,
-        (),
+        accounts,
         agreement.request_id,
         agreement.ended_at,
         agreement.ended_by,

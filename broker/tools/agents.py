@@ -22,7 +22,7 @@ from broker.wire.jwk import Jwk, read_jwk
 from broker.wire.refusals import Refusal, refuse
 from broker.wire.statement import read_statement
 
-__all__ = ["NO_AGENT", "Proof", "ask", "find", "page", "presence_of", "prove_key", "seen"]
+__all__ = ["NO_AGENT", "Proof", "ask", "find", "named", "page", "presence_of", "prove_key", "seen"]
 
 AgentParam = Annotated[
     str, Meta(pattern=rf"^ag_{ULID}$(?!\n)", description="an agent's id, `ag_` and 26 characters")
@@ -56,6 +56,16 @@ CapabilityParam = Annotated[
 T = TypeVar("T")
 Seen = Literal["online", "away", "offline"]
 
+_LISTED: Final = {
+    "agent_id": "list_agents",
+    "from_agent_id": "list_agents",
+    "to_agent_id": "list_agents",
+    "owner_agent_id": "list_agents",
+    "new_owner_agent_id": "list_agents",
+    "owner_id": "list_owners",
+    "kid": "list_agent_public_keys",
+}
+"""Which operators' tool shows what a param may name."""
 PAGE: Final = 100
 LOOKED_AT: Final = 500
 """Agents that one call looks at; where few of them fit, a page is short, and `next` leads on."""
@@ -163,6 +173,13 @@ async def ask(context: Context, agent_id: str, command: Any, kind: type[T]) -> T
     del kind
     answer: T | Refusal = await context.services.house.ask("agent", agent_id, command)
     return answer
+
+
+def named(answer: T, path: str) -> T | Refusal:
+    """An operators' tool's answer, where not_found says which param it is about, and what to do next."""
+    if not isinstance(answer, Refusal) or answer.code != "not_found" or "path" in answer.detail:
+        return answer
+    return refuse("not_found", f"{answer.message}; {_LISTED[path]} shows what there is", path=path)
 
 
 async def prove_key(context: Context, jwk: Jwk, proof: Proof, path: str, do: str, **members: Any) -> Any:

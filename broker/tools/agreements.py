@@ -11,10 +11,10 @@ from msgspec import Meta
 
 from broker.actors.agent import SetPolicy
 from broker.actors.pair import NO_AGREEMENT, NO_REQUEST, Ask, Cancel, Respond, Revoke
-from broker.actors.pairdocs import read_agreement, read_request
+from broker.actors.pairdocs import read_agreement, read_request, view_agreement
 from broker.core.agent import Policy
 from broker.core.agreement import DAY_MS, Agreement, Request, RequestState, Scope, pair_key, read_scopes
-from broker.core.pairviews import AgreementView, ContactRequest, show_agreement, show_request
+from broker.core.pairviews import AgreementView, ContactRequest, counterpart, show_request
 from broker.store.stored import stored
 from broker.tools import agents
 from broker.tools.access import me
@@ -223,9 +223,8 @@ async def list_agreements(
     now, found = services.clock.now_ms(), []
     for document in page.documents:
         agreement = stored(Agreement, document.doc, "agreement", document.id)
-        other = agreement.other if agreement.one == agent_id else agreement.one
-        silent = await agents.seen(services, other) is None
-        view = show_agreement(agreement, agent_id, now, silent=silent)
+        silent = await agents.seen(services, counterpart(agreement, agent_id)) is None
+        view = await view_agreement(services.store, agreement, agent_id, now, silent=silent)
         if include_inactive or view.status == "active":
             found.append(view)
     return Agreements(found, page.next)

@@ -2,10 +2,12 @@
 
 from broker.tools import (
     agreements,
+    bindings,
     channels,
     directory,
     identity,
     messages,
+    moderation,
     operators,
     owned,
     owners,
@@ -21,10 +23,12 @@ from broker.tools import (
 
 AREAS = (
     agreements,
+    bindings,
     channels,
     directory,
     identity,
     messages,
+    moderation,
     operators,
     owned,
     owners,

@@ -6,9 +6,11 @@ from typing import Any
 
 from broker.actors.agent import AgentActor
 from broker.actors.agentdocs import read_facts
+from broker.actors.binding import BindingActor
 from broker.actors.channel import ChannelActor, Windows
 from broker.actors.conversation import ConversationActor
 from broker.actors.desk import DeskActor
+from broker.actors.endpoint import EndpointActor
 from broker.actors.grant import AssertionActor, ClientsActor, GrantActor
 from broker.actors.grant import read_facts as read_grant_facts
 from broker.actors.owner import OwnerActor
@@ -17,6 +19,7 @@ from broker.actors.pair import PairActor
 from broker.actors.recent import Recent
 from broker.actors.report import ReportActor
 from broker.actors.standing import Facts
+from broker.actors.task import TaskActor
 from broker.actors.timers import Timers
 from broker.core.desk import Capacity
 from broker.core.machine import Now
@@ -94,9 +97,12 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     standing.learn("gr_", partial(read_grant_facts, services.store))
     services.house.add("clients", lambda key: ClientsActor(key, **parts))
     services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
+    services.house.add("irc", lambda account: BindingActor(account, **parts))
     services.house.add("report", lambda report_id: ReportActor(report_id, **parts))
     network, receipts = services.settings.network, services.receipts
     services.house.add("pair", lambda key: PairActor(key, settings=network, receipts=receipts, **parts))
+    services.house.add("task", lambda key: TaskActor(key, settings=network, receipts=receipts, **parts))
+    services.house.add("endpoint", lambda agent_id: EndpointActor(agent_id, **parts))
     limits = services.settings.limits
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
     windows, started = Windows(pace.window_s), Now(services.clock.now_ms(), services.clock.monotonic())

@@ -182,6 +182,20 @@ async def operator_unsuspend(bench: Bench) -> Request:
     return OPERATOR, {"agent_id": agent.agent}
 
 
+async def operator_resolve(bench: Bench) -> Request:
+    """A report that is resolved with a warning: both hear of it."""
+    caller, other = await one(bench), await one(bench, "Bob")
+    params = {"target_agent_id": other.agent, "category": "spam", "details": "a lot of it"}
+    filed = await bench.call("report_agent", caller, **params)
+    return OPERATOR, {"report_id": filed["report_id"], "outcome": "warned", "note": "thanks"}
+
+
+async def operator_unbind(bench: Bench) -> Request:
+    account = {"agent_id": (await one(bench)).agent, "network": "libera.chat", "nick": "Ann"}
+    await bench.call("bind_irc_account", OPERATOR, **account)
+    return OPERATOR, account
+
+
 REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     toward("request_contact", "target_agent_id", purpose="to talk"),
     toward("request_contact", "target_agent_id", "auto-accept", purpose="to talk"),
@@ -216,4 +230,7 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     ("operator.grant_send_permission", operator_grant),
     ("operator.revoke_send_permission", operator_revoke_grant),
     by_operator("create_channel", "owner_agent_id", name="city"),
+    ("operator.resolve_report", operator_resolve),
+    by_operator("bind_irc_account", network="libera.chat", nick="Ann"),
+    ("operator.unbind_irc_account", operator_unbind),
 )

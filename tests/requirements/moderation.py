@@ -3,4 +3,11 @@
 REQUIREMENTS = {
     "moderation.notice": "what the network writes into an inbox is a message from nobody's id, read and counted as any "
     "other",
+    "moderation.reports": "operators list reports by status, agent and kind, newest first, by cursor",
+    "moderation.resolved": "a report is resolved once, by an outcome that is true; who reported reads it in its inbox, "
+    "and who is warned never learns by whom",
+    "moderation.queue": "the queue shows the agents with open reports, the one that waits longest first",
+    "moderation.irc": "an IRC account is bound to one agent at most, however its nick is written, and stands in each "
+    "agreement with it",
+    "moderation.wrong-ids": "a wrong id is not_found with its param's name, and says which list has the right ones",
 }

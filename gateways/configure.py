@@ -26,6 +26,8 @@ TOP: Final = ("transcripts", "unsafe_limits")
 """Settings that stand in no section."""
 CLIENT_NAMES: Final = frozenset({"TURRET_URL", "TURRET_KEY", "TURRET_WIRE", "TURRET_JSON", "TURRET_CONFIG"})
 """Names of the environment that are the client commands' own."""
+OPERATOR: Final = "TURRET_OPERATOR_TOKEN"
+"""The operators' token in the environment: a secret, and so no setting, which may be shown."""
 BENCH: Final = "TURRET_BENCH"
 """Set to 1 by a bench for the broker that it starts; no setting."""
 
@@ -43,6 +45,13 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The public port, host:port; port 0 lets the kernel choose."""
     dealing_bind: str = "127.0.0.1:8767"
     """The dealing port for fast bots, host:port."""
+    operator_bind: str = "127.0.0.1:8768"
+    """The operators' port, host:port; it is opened where there is a token for it."""
+    operator_token_file: str | None = None
+    """The file with the operators' token (turret operator-token makes one); or the token itself in
+    TURRET_OPERATOR_TOKEN, in the environment alone."""
+    operator_url: str | None = None
+    """Where operators find their port, http(s)://host[:port]; unset: the address to which it is bound."""
     tls_cert: str | None = None
     """A PEM file with the certificate chain."""
     tls_key: str | None = None
@@ -145,6 +154,11 @@ def check(configuration: Configuration) -> None:
                 f"{bind} can be reached from outside: choose --transcripts parties (only the parties read a "
                 "transcript) or --transcripts open (whoever has a conversation's id reads it)"
             )
+    if not is_loopback(split_bind(serve.operator_bind)[0]) and not (serve.tls_cert or serve.behind_proxy):
+        raise ConfigError(
+            f"{serve.operator_bind} can be reached from outside, and the operators' token would go there in the clear: "
+            "give --tls-cert and --tls-key, or --behind-proxy ADDR"
+        )
 
 
 def check_unsafe(serve: ServeOptions, environment: Mapping[str, str]) -> None:
@@ -154,7 +168,8 @@ def check_unsafe(serve: ServeOptions, environment: Mapping[str, str]) -> None:
             f"--unsafe-limits is for the load tests in bench/, which set {BENCH}=1: a broker in use keeps its limits"
         )
     reachable = serve.behind_proxy or serve.public_url or serve.dealing_url
-    if reachable or not all(is_loopback(split_bind(bind)[0]) for bind in (serve.bind, serve.dealing_bind)):
+    binds = (serve.bind, serve.dealing_bind, serve.operator_bind)
+    if reachable or not all(is_loopback(split_bind(bind)[0]) for bind in binds):
         raise ConfigError(
             "--unsafe-limits needs every bind on loopback, and no proxy or URL of others: without limits anyone "
             "who reaches the broker could exhaust it"
@@ -166,6 +181,7 @@ def check_urls(serve: ServeOptions) -> None:
     for name, url, schemes in (
         ("public_url", serve.public_url, ("https", "http")),
         ("dealing_url", serve.dealing_url, ("wss", "ws")),
+        ("operator_url", serve.operator_url, ("https", "http")),
     ):
         parts = _split_url(url) if url is not None else None
         if url is not None and (
@@ -260,7 +276,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     places = _places()
     for name, text in environment.items():
-        if not name.startswith(PREFIX) or name in CLIENT_NAMES or name == BENCH:
+        if not name.startswith(PREFIX) or name in CLIENT_NAMES or name in (BENCH, OPERATOR):
             continue
         place = places.get(name)
         if place is None:

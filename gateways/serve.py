@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,15 @@ from broker.store.sqlite import SqliteStore
 from broker.wire.refusals import refuse
 from gateways import descriptors
 from gateways.caller import read_proxies
-from gateways.configure import ConfigError, Configuration, ServeOptions, is_loopback, load, split_bind
+from gateways.configure import (
+    OPERATOR,
+    ConfigError,
+    Configuration,
+    ServeOptions,
+    is_loopback,
+    load,
+    split_bind,
+)
 from gateways.dealing import serve_dealing
 from gateways.gate import Gate
 from gateways.http import serve_http, tls_context
@@ -42,6 +50,8 @@ from gateways.oauth.keys import SigningKeys, SignInKeyError
 from gateways.oauth.metadata import Resources, origins_of
 from gateways.oauth.outside import Tokens, open_tokens
 from gateways.oauth.server import AuthorizationServer
+from gateways.operator.server import OperatorApp, Pages, operator_app
+from gateways.operator.token import OperatorToken, WeakToken, find_token
 from gateways.outbound import Outbound
 from gateways.web import web_app
 from gateways.websocket import ws_app
@@ -52,6 +62,11 @@ log = logging.getLogger("turret")
 BACKLOG: Final = 1024
 UNSAFE_CONNECTIONS: Final = 100_000
 """Connections of a port with --unsafe-limits; none are counted by address, since loopback is exempt."""
+PAGES: Final[tuple[Pages, ...]] = ()
+"""What stands on the operators' port beside their endpoint."""
+NO_OPERATORS: Final = (
+    "no operators' port: it needs a token (turret operator-token --out FILE, then --operator-token-file FILE)"
+)
 STOP_S: Final = 8.0
 """After this the doors are closed whatever they still do; the store then finishes its commit."""
 
@@ -67,8 +82,17 @@ class Ready(msgspec.Struct, frozen=True):
     http: str
     dealing: str
     operator: str | None
-    """The operators' address; none until there is an operators' port."""
+    """The operators' address; None where there is no token for it."""
     pk: str
+
+
+class _Operators(msgspec.Struct, frozen=True):
+    """The operators' port, before it takes connections."""
+
+    app: OperatorApp
+    listeners: list[trio.SocketListener]
+    url: str
+    tls: ssl.SSLContext | None
 
 
 def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = False) -> int:
@@ -80,7 +104,8 @@ def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = 
     code = 0
     try:
         configuration = load(config, os.environ, flags)
-        trio.run(partial(serve, configuration, announce=partial(_announce, as_json=as_json)))
+        token = _operator_token(configuration.serve)
+        trio.run(partial(serve, configuration, token, announce=partial(_announce, as_json=as_json)))
     except* (ConfigError, ServeError, SignInKeyError, WireKeyError) as errors:
         for error in _leaves(errors):
             print(f"turret: {error}", file=sys.stderr)
@@ -88,16 +113,33 @@ def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = 
     return code
 
 
-async def serve(configuration: Configuration, *, announce: Callable[[Ready], None] = lambda _: None) -> None:
-    """Keep a broker running until SIGTERM or SIGINT. Raises ServeError, SignInKeyError, WireKeyError, ConfigError,
-    alone or grouped."""
+def _operator_token(options: ServeOptions) -> OperatorToken | None:
+    """The operators' token, which is then taken out of the environment: what we start need not have it."""
+    try:
+        return find_token(options.operator_token_file, os.environ)
+    except WeakToken as error:
+        raise ServeError(str(error)) from None
+    except OSError as error:
+        raise ServeError(f"{options.operator_token_file}: {error.strerror}") from None
+    finally:
+        os.environ.pop(OPERATOR, None)
+
+
+async def serve(
+    configuration: Configuration,
+    operators: OperatorToken | None = None,
+    *,
+    announce: Callable[[Ready], None] = lambda _: None,
+) -> None:
+    """Keep a broker running until SIGTERM or SIGINT; with `operators`, their port too. Raises ServeError,
+    SignInKeyError, WireKeyError, ConfigError, alone or grouped."""
     options = configuration.serve
     try:
         proxies = read_proxies(options.behind_proxy)
         tls = tls_context(options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
     except (ValueError, OSError) as error:
         raise ServeError(str(error)) from None
-    for file in filter(None, (options.tls_key, options.issuer_secret_file)):
+    for file in filter(None, (options.tls_key, options.issuer_secret_file, options.operator_token_file)):
         if is_open_to_all(Path(file)):  # refused would be too much: some containers know no other way
             log.warning("%s can be read by everybody on this machine: chmod o-r %s", file, file)
     clock = LoopClock()
@@ -108,7 +150,7 @@ async def serve(configuration: Configuration, *, announce: Callable[[Ready], Non
                 open_issuer(options, clock) as tokens,
                 open_broker(configuration.settings, store, clock, keyring) as broker,
             ):
-                await _serve_doors(configuration, broker, clock, proxies, tls, tokens, announce)
+                await _serve_doors(configuration, broker, clock, proxies, tls, tokens, operators, announce)
         except* Unavailable as errors:  # a damaged page that the opening did not come upon
             raise ServeError(f"{options.data}: {_leaves(errors)[0]}") from None
 
@@ -181,11 +223,13 @@ async def _serve_doors(
     proxies: tuple[Network, ...],
     tls: ssl.SSLContext | None,
     tokens: Tokens | None,
+    operators: OperatorToken | None,
     announce: Callable[[Ready], None],
 ) -> None:
     options, settings = configuration.serve, configuration.settings
     http_listeners = await _listen(options.bind)
     dealing_listeners = await _listen(options.dealing_bind)
+    theirs = await _open_operators(options, broker, operators, proxies, tls)
     http = (options.public_url or _url("https" if tls else "http", http_listeners)).rstrip("/")
     dealing = options.dealing_url or _url("wss" if tls else "ws", dealing_listeners)
     broker.mcp_url, broker.dealing_url = f"{http}/mcp", dealing
@@ -225,11 +269,14 @@ async def _serve_doors(
                 **both,
             }
             await doors.start(partial(serve_dealing, counted, dealing_listeners, **dealing_port))
+            if theirs is not None:
+                own: dict[str, Any] = {**both, "tls": theirs.tls}
+                await doors.start(partial(serve_http, theirs.app, theirs.listeners, settings, **own))
             _settle_memory()
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-                announce(Ready(True, http, dealing, None, broker.pk))
+                announce(Ready(True, http, dealing, theirs.url if theirs else None, broker.pk))
                 await anext(aiter(signals))
-            _drain(broker, mcp, shutdown)
+            _drain(broker, (mcp, theirs.app) if theirs else (mcp,), shutdown)
             doors.cancel_scope.deadline = trio.current_time() + STOP_S
         nursery.cancel_scope.cancel()
 
@@ -245,12 +292,35 @@ def _settle_memory() -> None:
     gc.set_threshold(20_000, 20, 100)
 
 
-def _drain(broker: Broker, mcp: McpApp, shutdown: trio.Event) -> None:
+def _drain(broker: Broker, apps: Sequence[McpApp | OperatorApp], shutdown: trio.Event) -> None:
     """Begin to stop: not ready, streams end with what was committed, doors finish what is under way."""
     log.info("stopping")
     broker.end_streams(refuse("unavailable", "the broker is restarting; come back with your last cursor"))
-    mcp.drain()
+    for app in apps:
+        app.drain()
     shutdown.set()
+
+
+async def _open_operators(
+    options: ServeOptions,
+    broker: Broker,
+    token: OperatorToken | None,
+    proxies: tuple[Network, ...],
+    tls: ssl.SSLContext | None,
+) -> _Operators | None:
+    """Listen for operators; None without a token. On loopback without TLS: its certificate is for another name."""
+    if token is None:
+        log.info(NO_OPERATORS)
+        return None
+    here = is_loopback(split_bind(options.operator_bind)[0])
+    if not here:
+        log.warning("others can reach the operators' port on %s", options.operator_bind)
+    secured = None if here else tls
+    listeners = await _listen(options.operator_bind)
+    url = (options.operator_url or _url("https" if secured else "http", listeners)).rstrip("/")
+    ours = options.operator_url if here else url
+    app = operator_app(broker, token, url=ours, proxies=proxies, pages=PAGES)
+    return _Operators(app, listeners, url, secured)
 
 
 async def _listen(bind: str) -> list[trio.SocketListener]:
@@ -272,7 +342,8 @@ def _announce(ready: Ready, *, as_json: bool) -> None:
         return
     print(f"turret: the wire's key   {ready.pk}")
     print(f"turret: MCP, HTTP, SSE   {ready.http}  (MCP at {ready.http}/mcp)")
-    print(f"turret: dealing port     {ready.dealing}", flush=True)
+    print(f"turret: dealing port     {ready.dealing}")
+    print(f"turret: operators        {ready.operator or 'none'}", flush=True)
 
 
 def _leaves(errors: BaseExceptionGroup[Any]) -> list[BaseException]:

@@ -14,6 +14,11 @@ SERVER_LIBRARIES = ("quart", "quart_trio", "hypercorn", "prometheus_client")
 @click.option("--data", metavar="DIR", help="The directory of the store and the wire's key.")
 @click.option("--bind", metavar="HOST:PORT", help="The public port; 0 lets the kernel choose.")
 @click.option("--dealing-bind", metavar="HOST:PORT", help="The dealing port for fast bots.")
+@click.option("--operator-bind", metavar="HOST:PORT", help="The operators' port.")
+@click.option(
+    "--operator-token-file", metavar="FILE", help="The file with its token; without one it is not opened."
+)
+@click.option("--operator-url", metavar="URL", help="Where operators find it.")
 @click.option(
     "--config", type=click.Path(path_type=Path, dir_okay=False), envvar="TURRET_CONFIG", help="A TOML file."
 )

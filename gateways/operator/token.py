@@ -1,7 +1,8 @@
-"""The operators' token (pure): one line of text that nobody guesses, of which only a digest is kept.
+"""The operators' token: one line of text that nobody guesses, of which only a digest is kept.
 
-1. It has at least 128 bits, judged by its length and by the letters that it is made of.
-2. It is compared in constant time, also of its length, and no message holds it.
+1. It comes from a file, else from the environment, and never from a command line, which every program here can read.
+2. It has at least 128 bits, judged by its length and by the letters that it is made of.
+3. It is compared in constant time, also of its length, and no message holds it.
 
 Source: RFC 6750 2.1 (the characters of a bearer token); network.md, Reports, audit, operators.
 """
@@ -10,7 +11,11 @@ import hashlib
 import hmac
 import math
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
+
+from gateways.configure import OPERATOR
 
 LEAST_BITS: Final = 128
 LONGEST: Final = 1024
@@ -50,6 +55,21 @@ class OperatorToken:
     def matches(self, text: str) -> bool:
         """Whether this is the token."""
         return hmac.compare_digest(_digest(text), self._digest)
+
+
+def find_token(file: str | None, environment: Mapping[str, str]) -> OperatorToken | None:
+    """The token in this file; else that of TURRET_OPERATOR_TOKEN; None where neither is named. Raises WeakToken, which
+    names where the token came from, and OSError."""
+    if file is not None:
+        source, text = file, Path(file).read_bytes()[: LONGEST + 2].decode("ascii", "replace")
+    elif (given := environment.get(OPERATOR)) is not None:
+        source, text = OPERATOR, given
+    else:
+        return None
+    try:
+        return OperatorToken(text)
+    except WeakToken as weak:
+        raise WeakToken(f"{source}: {weak}") from None
 
 
 def bits_of(text: str) -> float:

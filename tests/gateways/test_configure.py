@@ -92,6 +92,8 @@ def test_flags_outweigh_the_environment_and_the_environment_the_file(tmp_path: P
         ("[streams]\nping_s = 30\n", {}, "streams.ping_s (30) must be less than streams.dead_s (30)"),
         ("", {"TURRET_PUBLIC_URL": "nonsense"}, "serve.public_url: 'nonsense' is no https://host[:port]"),
         ("", {"TURRET_DEALING_URL": "https://turret.example"}, "is no wss://host[:port]"),
+        ("", {"TURRET_OPERATOR_URL": "ops.example"}, "serve.operator_url: 'ops.example' is no https://"),
+        ('[serve]\noperator_token = "x"\n', {}, "serve.operator_token is no setting; did you mean"),
         (
             "",
             {"TURRET_ALLOWED_ORIGINS": "https://a.example,desk"},
@@ -124,6 +126,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ({"bind": "0.0.0.0:1", "behind_proxy": ("10.0.0.1",)}, True, "--public-url"),
         ({"bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k"}, False, "--transcripts"),
         ({"tls_cert": "c"}, True, "go together"),
+        ({"operator_bind": "10.0.0.1:1"}, True, "in the clear"),
+        ({"operator_bind": "127.0.0.1"}, True, "host:port"),
         ({"bind": "127.0.0.1"}, True, "host:port"),
         ({"bind": "127.0.0.1:65536"}, True, "host:port"),
     ],
@@ -175,6 +179,11 @@ RAISED = {
             {"dealing_bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k", "transcripts": "open"},
             "every bind on loopback",
         ),
+        (
+            {"TURRET_BENCH": "1"},
+            {"operator_bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k"},
+            "every bind on loopback",
+        ),
     ],
 )
 def test_limits_are_raised_for_nobody_else(
@@ -193,6 +202,8 @@ def test_limits_are_raised_for_nobody_else(
         {"bind": "0.0.0.0:1", "tls_cert": "c", "tls_key": "k"},
         {"bind": "0.0.0.0:1", "behind_proxy": ("10.0.0.1",), "public_url": "https://turret.example"},
         {"bind": "[::1]:1", "dealing_bind": "localhost:2"},
+        {"operator_bind": "10.0.0.1:1", "tls_cert": "c", "tls_key": "k"},
+        {"operator_bind": "10.0.0.1:1", "behind_proxy": ("10.0.0.2",)},
     ],
 )
 def test_a_protected_bind_is_taken(options: dict[str, Any]) -> None:
@@ -341,3 +352,10 @@ def test_a_file_that_is_beyond_any_sense_is_one_line(tmp_path: Path, text: bytes
 def test_a_port_beyond_any_sense_is_one_line(port: str) -> None:
     with pytest.raises(ConfigError, match=r"is not host:port"):
         split_bind(f"127.0.0.1:{port}")
+
+
+@pytest.mark.requirement("operator.token")
+def test_the_operators_token_is_no_setting_that_could_be_shown() -> None:
+    configuration = load(None, {"TURRET_OPERATOR_TOKEN": "a secret", "TURRET_OPERATOR_BIND": "127.0.0.1:0"})
+    assert "a secret" not in repr(configuration)
+    assert configuration.serve.operator_bind == "127.0.0.1:0"

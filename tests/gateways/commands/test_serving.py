@@ -69,6 +69,9 @@ def test_serve_hands_over_its_options_and_gives_the_exit_code(
         "behind_proxy": ("10.0.0.1", "10.0.0.2"),
         "public_url": None,
         "dealing_url": None,
+        "operator_bind": None,
+        "operator_token_file": None,
+        "operator_url": None,
         "transcripts": "parties",
         "unsafe_limits": None,
     }

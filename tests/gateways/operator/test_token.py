@@ -1,10 +1,12 @@
 """The operators' token: what can serve as one, and what is kept of it."""
 
 import secrets
+from pathlib import Path
 
 import pytest
 
-from gateways.operator.token import OperatorToken, WeakToken, bits_of
+from gateways.operator.token import OperatorToken, WeakToken, bits_of, find_token
+from tests.support.operators import TOKEN
 
 
 @pytest.mark.requirement("operator.token")
@@ -61,3 +63,29 @@ def test_the_token_itself_is_not_kept() -> None:
 
 def test_padding_is_no_chance() -> None:
     assert bits_of("abcdef==") == bits_of("abcdef")
+
+
+@pytest.mark.requirement("operator.token")
+def test_a_file_stands_before_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    found = find_token(str(file), {"TURRET_OPERATOR_TOKEN": secrets.token_urlsafe(32)})
+    assert found is not None
+    assert found.matches(TOKEN)
+    given = find_token(None, {"TURRET_OPERATOR_TOKEN": TOKEN})
+    assert given is not None
+    assert given.matches(TOKEN)
+    assert find_token(None, {"TURRET_OPERATOR_TOKEN_FILE": "x"}) is None
+
+
+@pytest.mark.requirement("operator.token")
+@pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 40, b"a1-" * 1000])
+def test_where_a_token_that_can_not_serve_came_from_is_said(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    with pytest.raises(WeakToken, match=f"^{file}: "):
+        find_token(str(file), {})
+    with pytest.raises(WeakToken, match=r"^TURRET_OPERATOR_TOKEN: "):
+        find_token(None, {"TURRET_OPERATOR_TOKEN": content.decode("latin-1")})
+    with pytest.raises(OSError, match="gone"):
+        find_token(str(tmp_path / "gone"), {})

@@ -1,0 +1,102 @@
+"""The operators' port of a served broker: opened by a token alone, apart from the public one, and ended with it."""
+
+import os
+import secrets
+import socket
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from gateways.configure import ServeOptions
+from gateways.operator.token import OperatorToken
+from gateways.serve import ServeError, _open_operators, _operator_token
+from tests.gateways.mcp.harness import modern
+from tests.support.broker import Bench
+from tests.support.operators import BEARER, TOKEN
+from tests.support.process import served
+
+HERE = ServeOptions(operator_bind="127.0.0.1:0")
+JSON = {"accept": "application/json, text/event-stream"}
+
+
+@pytest.mark.requirement("operator.port", "operator.apart")
+async def test_with_a_token_a_broker_opens_a_port_for_its_operators_and_closes_it_in_time(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "operators.token"
+    file.write_text(TOKEN + "\n")
+    file.chmod(0o644)
+    flags = ("--operator-bind", "127.0.0.1:0", "--operator-token-file", str(file))
+    async with served(tmp_path / "data", *flags) as broker, httpx.AsyncClient(trust_env=False) as http:
+        body, headers = modern("tools/list")
+        asked = {**JSON, **BEARER, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        listed = await http.post(f"{broker.ready['operator']}/mcp", json=body, headers=asked)
+        assert "suspend_agent" in [tool["name"] for tool in listed.json()["result"]["tools"]]
+        elsewhere = await http.post(f"{broker.http}/mcp", json=body, headers=asked)
+        assert (elsewhere.status_code, elsewhere.json()["error"]["data"]["code"]) == (401, "unauthenticated")
+        stream = {**BEARER, "accept": "text/event-stream", "mcp-session-id": await opened(http, broker.ready)}
+        url = f"{broker.ready['operator']}/mcp"
+        async with http.stream("GET", url, headers=stream) as waiting:
+            assert waiting.status_code == 200
+            assert await broker.stop() == 0
+    told = broker.errors.read_text()
+    assert f"{file} can be read by everybody on this machine: chmod o-r {file}" in told
+    assert TOKEN not in told
+
+
+async def opened(http: httpx.AsyncClient, ready: dict[str, str]) -> str:
+    """The id of a session on the operators' endpoint."""
+    info = {"name": "t", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    answer = await http.post(f"{ready['operator']}/mcp", json=body, headers={**JSON, **BEARER})
+    return str(answer.headers["mcp-session-id"])
+
+
+@pytest.mark.requirement("operator.port")
+async def test_without_a_token_the_port_is_not_opened_and_a_line_says_how_to_get_one(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    assert await _open_operators(HERE, bench.broker, None, (), None) is None
+    assert "turret operator-token" in caplog.text
+
+
+@pytest.mark.requirement("operator.port")
+async def test_an_address_in_use_is_one_clear_line(bench: Bench) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        options = msgspec.structs.replace(HERE, operator_bind=where)
+        with pytest.raises(ServeError, match=f"cannot listen on {where}: "):
+            await _open_operators(options, bench.broker, OperatorToken(TOKEN), (), None)
+
+
+@pytest.mark.requirement("operator.port")
+async def test_off_loopback_a_warning_says_so(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    options = ServeOptions(operator_bind="0.0.0.0:0", operator_url="https://ops.example:8768/")
+    theirs = await _open_operators(options, bench.broker, OperatorToken(TOKEN), (), None)
+    assert theirs is not None
+    for listener in theirs.listeners:
+        await listener.aclose()
+    assert theirs.url == "https://ops.example:8768"
+    assert "others can reach the operators' port on 0.0.0.0:0" in caplog.text
+
+
+@pytest.mark.requirement("operator.token")
+def test_a_token_that_can_not_serve_is_one_line_and_none_stays_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURRET_OPERATOR_TOKEN", "too-short")
+    with pytest.raises(ServeError, match=r"^TURRET_OPERATOR_TOKEN: "):
+        _operator_token(HERE)
+    assert "TURRET_OPERATOR_TOKEN" not in os.environ
+    missing = msgspec.structs.replace(HERE, operator_token_file=str(tmp_path / "gone"))
+    with pytest.raises(ServeError, match=r"gone: No such file or directory$"):
+        _operator_token(missing)
+    monkeypatch.setenv("TURRET_OPERATOR_TOKEN", secrets.token_urlsafe(16))
+    assert _operator_token(HERE) is not None
+    assert _operator_token(HERE) is None

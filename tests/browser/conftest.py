@@ -174,6 +174,7 @@ CONTRAST = """() => {
 """Texts whose contrast is below AA (WCAG 2.2, 1.4.3)."""
 
 TARGETS = """() => [...document.querySelectorAll('button, .button, nav a, input:not([type=hidden]):not([hidden])')]
+  .filter(each => each.checkVisibility())
   .filter(each => { const box = each.getBoundingClientRect();
     const choice = ['radio', 'checkbox'].includes(each.type) && each.labels.length;
     return !choice && (box.width < 24 || box.height < 24); })

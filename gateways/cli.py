@@ -27,6 +27,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "read": ("reading", "print a conversation"),
     "export": ("reading", "a conversation as JSON Lines"),
     "verify": ("offline", "verify an exported conversation, offline"),
+    "verify-page": ("verify_page", "a page that verifies in a browser, as a file"),
     "canonicalize": ("offline", "the bytes to sign, offline"),
     "call": ("tools", "call any tool by its name"),
     "serve": ("serving", "keep a broker running"),

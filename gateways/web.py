@@ -23,6 +23,7 @@ from gateways.oauth import routes as oauth
 from gateways.oauth.metadata import Resources
 from gateways.oauth.server import DOCUMENT, JWKS, AuthorizationServer
 from gateways.pages import routes
+from gateways.verifying import route as verifying
 from gateways.wrappers import Origins, check_origin, contain, limit_body
 
 MCP: Final = "/mcp"
@@ -52,6 +53,7 @@ def web_app(
     registering.register(quart, broker, proxies=proxies)
     wellknown.register(quart, broker, origins.public_url)
     routes.register(quart, broker, proxies=proxies, public_url=origins.public_url)
+    verifying.register(quart)
     if resources is not None:
         wellknown.register_resources(quart, resources)
     if sign_in is not None:

@@ -47,6 +47,8 @@ SECTIONS = (
     "faults",
     "threat",
     "operator",
+    "verifypage",
+    "console",
 )
 """What an id may start with."""
 

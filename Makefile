@@ -21,7 +21,7 @@ MAKEFLAGS += --no-print-directory
 
 export PYTHON
 BIN := .venv/bin
-PYTEST_ARGS ?= -n 2
+PYTEST_ARGS ?= -n 3 --dist worksteal
 ROUNDS ?= 200
 SECONDS ?= 600
 SEED ?= 1000

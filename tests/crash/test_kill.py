@@ -2,7 +2,7 @@
 
 A real broker process on real files, loaded over the dealing port by an independent WebSocket client, killed at a
 random moment and started again on the same data. What the clients saw is kept, and must fit one append-only order a
-conversation, the same for all (tests/history). KILL_ROUNDS sets the rounds (20 here, more in soak).
+conversation, the same for all (tests/history). KILL_ROUNDS sets the rounds (10 here, more in soak).
 """
 
 import os
@@ -16,7 +16,7 @@ from tests.history.checker import check
 from tests.history.model import History
 from tests.support.process import served
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "10"))
 PAIRS = 6
 
 

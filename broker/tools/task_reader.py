@@ -1,0 +1,73 @@
+"""How a task is followed: the reader that the broker's verb `follow_task` opens (network.md, A2A).
+
+What stands in the task is what its stream has told up to the place that the task names. So who reads the task, and
+follows its stream from there, gets each change once, whatever happens in between.
+"""
+
+from contextlib import ExitStack
+from functools import partial
+from typing import NamedTuple
+
+from broker.actors.streams import Reader
+from broker.actors.task import read_task, task_stream
+from broker.core.task import TaskRow, missing, view
+from broker.tools.access import allowed, me, run_out
+from broker.tools.context import Context
+from broker.wire.events import Cursor, stream_tag
+from broker.wire.refusals import Refusal
+from broker.wire.task import View
+
+SCOPE = "task"
+
+
+class Followed(NamedTuple):
+    """A task, and a reader of what becomes of it: from the task on, or from the cursor that was given. `view` is then
+    how it stands, for who asks whether more will come."""
+
+    view: View
+    reader: Reader
+    """Its `resume.from_` is the cursor at which it begins."""
+
+
+async def follow_task(context: Context, task_id: str, after: str | None) -> Followed | Refusal:
+    """A task that the caller's agent gave, followed after a cursor of its stream, or from where it stands.
+
+    Enter or close the reader. It ends at once where the caller's right to speak ends. A cursor that can't be gone on
+    from is as none: `resume.recovered` is false, and the view is what to begin with. Raises what the store raises;
+    cancelling subscribes nothing.
+    """
+    refused = await allowed(context, SCOPE, True)
+    if refused is not None:
+        return refused
+    row = await _own(context, task_id)
+    if isinstance(row, Refusal):
+        return row
+    reader = await _read(context, row, after)
+    if after is not None and not reader.resume.recovered:
+        resume = reader.resume
+        reader.close()
+        reader = await _read(context, row, None)
+        reader.resume = type(resume)(
+            recovered=False, from_=reader.resume.from_, head=reader.resume.head, reason=resume.reason
+        )
+    refused = await context.services.standing.judge(context.caller)  # it may have ended before it was held
+    if refused is not None:
+        reader.close()
+        return refused
+    return Followed(view(row), reader)
+
+
+async def _own(context: Context, task_id: str) -> TaskRow | Refusal:
+    row = await read_task(context.services.store, task_id)
+    return row if row is not None and row.requester == me(context) else missing()
+
+
+async def _read(context: Context, row: TaskRow, after: str | None) -> Reader:
+    services, caller, stream = context.services, context.caller, task_stream(row.task_id)
+    if after is None:
+        epoch = (await services.store.head(stream)).epoch
+        after = Cursor(stream_tag(stream), epoch, row.told).text()
+    held = ExitStack()
+    reader = await services.hub.read(stream, after, until=caller.until, over=run_out(caller), held=held)
+    held.enter_context(services.standing.hold(caller, partial(reader.end, at_once=True)))
+    return reader

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor
 from broker.actors.standing import Facts
 from broker.config import Owners
@@ -36,10 +37,26 @@ class InvitationRow(msgspec.Struct, frozen=True):
     made_at: int
     expires_at: int
     email: str | None = None
+    owner_id: str | None = None
+    """The owner, made before, whose first password it sets; None: it makes one."""
+
+
+class Make(msgspec.Struct, frozen=True):
+    """Operators make an owner: with a password's hash, or (`invited`: sha256 of a code, hex, good until `until`, wall
+    ms) with an invitation to set one. Answer: `answer`, or already_exists. An invited owner that has set none yet is
+    invited anew, and the invitation before is over."""
+
+    email: str
+    answer: dict[str, Any]
+    password: str = ""
+    invited: str | None = None
+    until: int = 0
+    once: Once | None = None
 
 
 class SignUp(msgspec.Struct, frozen=True):
-    """A new owner, signed in at once. Answer: the row, or already_exists, or not_found (the invitation)."""
+    """A new owner, or an invited one that has no password yet, signed in at once. Answer: the row, or already_exists,
+    or not_found (the invitation)."""
 
     email: str
     password: str
@@ -75,6 +92,7 @@ class ChangePassword(msgspec.Struct, frozen=True):
     seen: str
     password: str
     digest: str
+    once: Once | None = None
 
 
 class OwnerActor(RecordActor[OwnerRow]):
@@ -93,6 +111,8 @@ class OwnerActor(RecordActor[OwnerRow]):
     async def do(self, command: Any) -> Any:
         if isinstance(command, SignUp):
             return await self._sign_up(command)
+        if isinstance(command, Make):
+            return await self._make(command)
         row, now = self.row, self.clock.now_ms()
         if row is None:
             return None if isinstance(command, End) else signed_out()
@@ -110,36 +130,74 @@ class OwnerActor(RecordActor[OwnerRow]):
                 return await self.write(row, row)
             case End(digest):
                 return await self.write(core.end_session(row, digest), None)
-            case ChangePassword(seen, password, digest):
+            case ChangePassword(seen, password, digest, once):
                 if seen != row.password:
                     return signed_out()
                 row = core.change_password(row, password, digest, now)
-                return await self.write(row, row)
+                return await self.write(row, row, once=once)
         raise TypeError(type(command))
 
     async def _sign_up(self, command: SignUp) -> Any:
         now, email = self.clock.now_ms(), command.email
         if self.row is not None:
-            return refuse("already_exists", "there is an owner of this id")
-        if await self.store.get("email", email) is not None:
-            return refuse("already_exists", "there is an owner with this e-mail", path="email")
-        puts = [Put("email", email, 0, msgspec.json.encode(EmailRow(self.key)))]
-        if command.invitation is not None:
-            used = await self._use(command.invitation, email, now)
-            if isinstance(used, Refusal):
-                return used
-            puts.append(used)
+            return await self._accept(self.row, command, now)
+        used = await self._use(command.invitation, email, now)
+        if isinstance(used, Refusal):
+            return used
+        claimed = await self._claim(email)
+        if isinstance(claimed, Refusal):
+            return claimed
         row = OwnerRow(self.key, email, command.password, now)
         row = core.open_session(row, command.digest, now, self._life)
-        return await self.write(row, row, puts=puts)
+        return await self.write(row, row, puts=[*claimed, *used])
 
-    async def _use(self, digest: str, email: str, now: int) -> Put | Refusal:
-        """The op that uses an invitation up."""
-        document = await self.store.get("invitation", digest)
+    async def _accept(self, row: OwnerRow, command: SignUp, now: int) -> Any:
+        if row.password or command.invitation is None:
+            return refuse("already_exists", "there is an owner of this id")
+        used = await self._use(command.invitation, command.email, now)
+        if isinstance(used, Refusal):
+            return used
+        row = core.accept(row, command.password, command.digest, now)
+        return await self.write(row, row, puts=used)
+
+    async def _make(self, command: Make) -> Any:
+        row, now, puts = self.row, self.clock.now_ms(), list[Put]()
+        if row is None:
+            claimed = await self._claim(command.email)
+            if isinstance(claimed, Refusal):
+                return claimed
+            made_at = command.answer["created_at"]
+            row, puts = OwnerRow(self.key, command.email, command.password, made_at), claimed
+        elif command.invited is None:
+            return refuse("already_exists", "there is an owner with this e-mail", path="email")
+        if command.invited is not None:
+            before = row.invitation
+            invited = core.invite(row, command.invited)
+            if isinstance(invited, Refusal):
+                return invited
+            row, made = invited, InvitationRow(now, command.until, command.email, self.key)
+            puts.append(Put("invitation", command.invited, 0, msgspec.json.encode(made)))
+            document = await self.store.get("invitation", before) if before is not None else None
+            if document is not None:
+                puts.append(Put("invitation", document.id, document.version, None))
+        return await self.write(row, command.answer, once=command.once, puts=puts)
+
+    async def _claim(self, email: str) -> list[Put] | Refusal:
+        """What makes an e-mail this owner's, or already_exists."""
+        if await self.store.get("email", email) is not None:
+            return refuse("already_exists", "there is an owner with this e-mail", path="email")
+        return [Put("email", email, 0, msgspec.json.encode(EmailRow(self.key)))]
+
+    async def _use(self, digest: str | None, email: str, now: int) -> list[Put] | Refusal:
+        """What uses an invitation up; nothing where none is needed."""
+        document = await self.store.get("invitation", digest) if digest is not None else None
         if document is not None:
-            invitation = stored(InvitationRow, document.doc, "invitation", digest)
-            if invitation.expires_at > now and invitation.email in (None, email):
-                return Put("invitation", digest, document.version, None)
+            invitation = stored(InvitationRow, document.doc, "invitation", document.id)
+            for_us = invitation.owner_id in (None, self.key) and invitation.email in (None, email)
+            if invitation.expires_at > now and for_us:
+                return [Put("invitation", document.id, document.version, None)]
+        if digest is None:
+            return []
         return refuse("not_found", "there is no such invitation, or it is used or over", path="invitation")
 
 
@@ -163,6 +221,13 @@ async def find_owner(store: Store, email: str) -> OwnerRow | None:
         return None
     owner_id = stored(EmailRow, document.doc, "email", f"{email[:2]}…").owner_id
     return await read_owner(store, owner_id)
+
+
+async def find_invited(store: Store, digest: str) -> str | None:
+    """The owner, made before, that an invitation (sha256 of its code, hex) is for; None for one that makes an owner,
+    and where there is none such."""
+    row = await read_row(store, InvitationRow, "invitation", digest)
+    return None if row is None else row.owner_id
 
 
 async def read_owner(store: Store, owner_id: str) -> OwnerRow | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from broker.core.guessable import is_guessable
 from broker.wire.refusals import Refusal, refuse
 
 MAX_EMAIL: Final = 254
@@ -40,9 +41,11 @@ class OwnerRow(msgspec.Struct, frozen=True):
     owner_id: str
     email: str
     password: str
-    """argon2id, in its own encoded form."""
+    """argon2id, in its own encoded form; empty: none yet, since the invitation was not used."""
     created_at: int
     sessions: tuple[Session, ...] = ()
+    invitation: str | None = None
+    """sha256 of the code (hex) by which an invited owner sets the first password."""
 
 
 class Life(msgspec.Struct, frozen=True):
@@ -66,14 +69,27 @@ def read_password(text: str) -> str:
 
 
 def judge_password(password: str, email: str, path: str = "password") -> Refusal | None:
-    """Whether a new password will do: long enough, not endless, not the e-mail. No rule says which letters."""
+    """Whether a new password will do: long enough, not endless, none that is tried first. No rule on letters."""
     if len(password) < MIN_PASSWORD:
         return refuse("bad_request", f"a password has at least {MIN_PASSWORD} characters", path=path)
     if len(password) > MAX_PASSWORD:
         return refuse("bad_request", f"a password has at most {MAX_PASSWORD} characters", path=path)
-    if password.casefold() in (email, email.partition("@")[0]) or len(set(password)) < 4:
+    if len(set(password)) < 4 or is_guessable(password, email):
         return refuse("bad_request", "this password is too easy to guess; choose another", path=path)
     return None
+
+
+def invite(row: OwnerRow, digest: str) -> OwnerRow | Refusal:
+    """With another invitation to set the first password; already_exists for an owner that has one."""
+    if row.password:
+        return refuse("already_exists", "there is an owner with this e-mail", path="email")
+    return msgspec.structs.replace(row, invitation=digest)
+
+
+def accept(row: OwnerRow, password: str, digest: str, now_ms: int) -> OwnerRow:
+    """An invited owner sets the first password, and is signed in in the browser that did."""
+    session = Session(digest, now_ms, now_ms)
+    return msgspec.structs.replace(row, password=password, sessions=(session,), invitation=None)
 
 
 def find_session(row: OwnerRow, digest: str, now_ms: int, life: Life) -> Session | None:

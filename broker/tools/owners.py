@@ -16,6 +16,7 @@ from broker.actors.owner import (
     Open,
     SignUp,
     Touch,
+    find_invited,
     find_owner,
     life_of,
     read_owner,
@@ -61,16 +62,16 @@ class Signed(msgspec.Struct, frozen=True):
 async def sign_up(
     context: Context, email: Text, password: Text, invitation: Text | None = None
 ) -> SignedIn | Refusal:
-    """A new owner, signed in at once. Refusals name their field in `path`."""
+    """A new owner, or one that operators invited, signed in at once. Refusals name their field in `path`."""
     services, made = context.services, read_email(email)
-    mode = services.settings.owners.sign_up or "invitation"
-    if mode == "closed":
+    mode, given = services.settings.owners.sign_up or "invitation", (invitation or "").strip()
+    if mode == "closed" and not given:
         return refuse("not_found", "nobody signs up here; the operators make owners")
     if isinstance(made, Refusal):
         return made
     password = read_password(password)
     refused = judge_password(password, made)
-    if refused is None and mode == "invitation" and not (invitation or "").strip():
+    if refused is None and mode == "invitation" and not given:
         refused = refuse("bad_request", "an invitation is needed", path="invitation")
     refused = refused or services.attempts.sign_up(context.caller.address)
     if refused is not None:
@@ -78,9 +79,10 @@ async def sign_up(
     encoded = await services.passwords.hash(password)
     if isinstance(encoded, Refusal):
         return encoded
-    owner_id = services.new_id("ow_")
+    code = digest(given) if given else None
+    invited = await find_invited(services.store, code) if code is not None else None
+    owner_id = invited or services.new_id("ow_")
     secret = context.services.new_secret()
-    code = digest((invitation or "").strip()) if mode == "invitation" else None
     command = SignUp(made, encoded, digest(secret), code)
     return _signed_in(await services.house.ask("owner", owner_id, command), secret)
 
@@ -144,7 +146,7 @@ async def sign_out(context: Context, session: Text) -> dict[str, Any] | Refusal:
     return {}
 
 
-@tool(face="signin", title="Change the password")
+@tool(face="signin", title="Change the password", audited=True)
 async def change_password(
     context: Context, owner_id: Text, password: Text, new_password: Text
 ) -> SignedIn | Refusal:
@@ -170,7 +172,7 @@ async def change_password(
     if isinstance(encoded, Refusal):
         return encoded
     secret = context.services.new_secret()
-    command = ChangePassword(owner.password, encoded, digest(secret))
+    command = ChangePassword(owner.password, encoded, digest(secret), context.once)
     return _signed_in(await services.house.ask("owner", owner_id, command), secret)
 
 

@@ -62,26 +62,27 @@ def _add_sign_up(site: Site) -> None:
 
     async def sign_up(visit: Visit) -> Shown:
         form = visit.form
-        if site.sign_up == "closed":
+        invitation = form.one("invitation").strip()
+        if site.sign_up == "closed" and not invitation:
             return sign_up_page(visit, {})
         params = {name: form.one(name) for name in ("email", "password")}
-        if site.sign_up == "invitation":
-            params["invitation"] = form.one("invitation")
+        if site.sign_up == "invitation" or invitation:
+            params["invitation"] = invitation
         answer = await site.ask(visit, "sign_up", **params)
         if not isinstance(answer, Refusal):
             return site.sign_in(answer["session"], read_next(form.one("next")))
         if answer.code == "rate_limited" or answer.retryable:
             return away(answer)
-        return sign_up_page(visit, field_errors(answer, "email"), form.one("invitation"))
+        return sign_up_page(visit, field_errors(answer, "email"), invitation)
 
     def sign_up_page(visit: Visit, errors: dict[str, str], invitation: str = "") -> Shown:
-        if site.sign_up == "closed":
+        if site.sign_up == "closed" and not invitation:
             words = "Owners are made by the operators of this broker. Ask them, and then sign in."
             return message("Nobody signs up here", words, status=403, back="/sign-in")
         values = {
             "email": visit.form.one("email"),
             "invitation": invitation,
-            "invited": site.sign_up == "invitation",
+            "invited": site.sign_up == "invitation" or bool(invitation),
             "next": visit.form.one("next") or visit.query.one("next"),
             "errors": errors,
         }

@@ -9,5 +9,8 @@ REQUIREMENTS = {
     "moderation.queue": "the queue shows the agents with open reports, the one that waits longest first",
     "moderation.irc": "an IRC account is bound to one agent at most, however its nick is written, and stands in each "
     "agreement with it",
+    "moderation.owners": "operators make owners with a password, or with an invitation that sets it once; lists show "
+    "no secret",
+    "moderation.passwords": "passwords that are guessed first, and what an owner is called, are refused",
     "moderation.wrong-ids": "a wrong id is not_found with its param's name, and says which list has the right ones",
 }

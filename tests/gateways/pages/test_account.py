@@ -145,17 +145,27 @@ async def test_the_page_knows_who_may_sign_up(
     verbs.answers["sign_up"] = refuse("not_found", "x", path="invitation")
     async with open_browser() as client:
         browser = Browser(client)
-        shown = await browser.get("/sign-up?invitation=abc")
-        assert Document(shown.text).faults == []
+        shown = await browser.get("/sign-up")
         assert shown.status_code == (403 if mode == "closed" else 200)
-        assert ('value="abc"' in shown.text) == (mode != "closed")
+        assert ('name="invitation"' in shown.text) == (mode != "closed")
         await browser.get("/sign-in")
-        sent = await browser.post("/sign-up", email="a@x", password="x", invitation="abc")
         if mode == "closed":
+            sent = await browser.post("/sign-up", email="a@x", password="x", invitation=" ")
             assert (sent.status_code, verbs.asked) == (403, [])
-        else:
-            assert list(errors_of(sent.text)) == ["invitation"]
-            assert verbs.asked == [("sign_up", {"email": "a@x", "password": "x", "invitation": "abc"})]
+        shown = await browser.get("/sign-up?invitation=abc")  # the operators' invitation serves in any case
+        assert Document(shown.text).faults == []
+        assert (shown.status_code, 'value="abc"' in shown.text) == (200, True)
+        sent = await browser.post("/sign-up", email="a@x", password="x", invitation="abc")
+        assert list(errors_of(sent.text)) == ["invitation"]
+        assert verbs.asked == [("sign_up", {"email": "a@x", "password": "x", "invitation": "abc"})]
+
+
+async def test_an_invitation_is_taken_where_anybody_may_sign_up(nobody: Browser, verbs: Verbs) -> None:
+    verbs.answers["sign_up"] = SIGNED_IN
+    await nobody.get("/sign-up?invitation=abc")
+    assert 'value="abc"' in nobody.page
+    await nobody.post("/sign-up", email="a@x", password="x", invitation="abc")
+    assert verbs.asked == [("sign_up", {"email": "a@x", "password": "x", "invitation": "abc"})]
 
 
 @pytest.mark.requirement("pages.sign-in")

@@ -6,7 +6,7 @@
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -17,6 +17,7 @@ import trio
 
 from broker.store.epoch import epoch_of, new_secret
 from broker.store.port import (
+    FIELDS,
     Append,
     Conflict,
     Deliver,
@@ -34,6 +35,7 @@ from broker.store.port import (
     Unavailable,
     Unit,
 )
+from broker.store.words import query, words
 
 
 class _Fault(msgspec.Struct):
@@ -114,6 +116,10 @@ class _Doc(msgspec.Struct):
     doc: bytes
     marks: dict[tuple[str, str | int], int]
     """(name, value) → its place in the order of all index rows."""
+    born: int
+    """Rising, from one new document to the next."""
+    text: tuple[frozenset[str], ...] = ()
+    """The words of each field."""
 
 
 class _Stream(msgspec.Struct):
@@ -225,6 +231,8 @@ class MemoryStore:
     def _check(self, unit: Unit) -> None:
         if unit.append is None and any(letter.data is None for letter in unit.deliver):
             raise ValueError("an event without data needs an Append to refer to")
+        if any(len(put.text) > FIELDS for put in unit.puts):
+            raise ValueError(f"a document has at most {FIELDS} fields of text")
         if unit.append is not None:
             log = unit.append.log
             if log in self._dropped:
@@ -267,7 +275,11 @@ class MemoryStore:
             elif mark not in marks:
                 self._order += 1
                 marks[mark] = self._order
-        self._docs[put.kind, put.id] = _Doc(put.expect + 1, put.doc, marks)
+        if old is None:
+            self._order += 1
+        born = self._order if old is None else old.born
+        text = tuple(frozenset(words(each)) for each in put.text)
+        self._docs[put.kind, put.id] = _Doc(put.expect + 1, put.doc, marks, born, text)
 
     def _deliver(self, letter: Deliver, append: Append | None) -> Event:
         stream = self._streams.setdefault(letter.stream, _Stream())
@@ -322,6 +334,24 @@ class MemoryStore:
         else:
             found = [document for document in found if document.order > after]
         return sorted(found, key=lambda document: document.order, reverse=newest)[:limit]
+
+    async def search(
+        self,
+        kind: str,
+        text: str | None,
+        marks: Sequence[tuple[str, str]] = (),
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[Document]:
+        await self._read()
+        found = []
+        for (own_kind, id), kept in self._docs.items():
+            if own_kind == kind and kept.text and all(mark in kept.marks for mark in marks):
+                rank = 0 if text is None else _rank(kept.text, query(text))
+                if rank is not None:
+                    found.append(Document(id, kept.version, kept.doc, (rank + 1 << 48) - kept.born))
+        found = [document for document in found if document.order > after]
+        return sorted(found, key=lambda document: document.order)[: max(limit, 0)]
 
     async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:
         await self._read()
@@ -378,6 +408,17 @@ class MemoryStore:
             await trio.lowlevel.checkpoint()
         else:
             await self._wait_for(None)
+
+
+def _rank(fields: tuple[frozenset[str], ...], looked_for: tuple[str, ...]) -> int | None:
+    """How many fields beyond the first it takes to find all words; None: they are not in all of them."""
+    found: set[str] = set()
+    for rank, field in enumerate(fields):
+        found |= field
+        *whole, last = looked_for or ("",)
+        if last and found.issuperset(whole) and any(word.startswith(last) for word in found):
+            return rank
+    return None
 
 
 def _captured(answer: Outcome) -> outcome.Outcome[Any]:

@@ -14,6 +14,10 @@ The law that each adapter keeps (tests/broker/store/conformance.py):
    return or raise, never before `submit` has returned, and in the order of submission.
 7. Reads see a committed prefix. They never wait for the writer, and they write nothing: what anybody may ask for,
    under any name, takes no room.
+8. Search sees what is committed. A hit has every word looked for in its text, as broker/store/words.py knows words, the
+   last one maybe as a beginning. The best are those whose first field has all of them, then those whose first two
+   fields have, then the others; among equals those come first that were put first last. What comes, goes or changes
+   moves no other hit.
 
 Positions are ours: n in a log, a count in a stream. No rowid crosses the port.
 
@@ -21,9 +25,14 @@ Positions are ours: n in a log, a count in a stream. No rowid crosses the port.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
+
+from broker.histogram import Histogram
+
+FIELDS: Final = 3
+"""Fields of a document's text."""
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):
@@ -48,6 +57,8 @@ class Put(msgspec.Struct, frozen=True):
     expect: int
     doc: bytes | None
     index: tuple[tuple[str, str | int], ...] = ()
+    text: tuple[str, ...] = ()
+    """What it is found by in a search, at most FIELDS of them, the weightiest first; (): it is not found."""
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
@@ -108,7 +119,8 @@ class Document(msgspec.Struct, frozen=True):
     version: int
     doc: bytes
     order: int = 0
-    """In `find`: the place of its index row, to page after. In `due`: the value."""
+    """In `find`: the place of its index row, to page after; in `search` its place among the hits. In `due`: the
+    value."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -242,6 +254,18 @@ class Store(Protocol):
 
         With `newest` the other way round: falling, from the last one, or those with order < after if given.
         """
+        ...
+
+    async def search(
+        self,
+        kind: str,
+        text: str | None,
+        marks: Sequence[tuple[str, str]] = (),
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[Document]:
+        """Documents with a text that has the words of `text` (None: any text; one without a word: none), and with all
+        of these index rows; the best first (law 8), order > after. What `text` says is never more than words."""
         ...
 
     async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:

@@ -12,7 +12,7 @@ tests on it pass hop="inline".
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from broker.store.port import (
 from broker.store.sqlite_checkpoint import PAGES, Checkpointer
 from broker.store.sqlite_hand import Hand
 from broker.store.sqlite_reader import Reader
+from broker.store.sqlite_search import Searcher
 from broker.store.sqlite_sweep import Sweep
 from broker.store.sqlite_writer import Outcome, Result, Work, Writer
 
@@ -96,6 +97,9 @@ class SqliteStore:
             reading = undo.enter_context(closing(sqlite_file.connect(path, writer=False)))
             self.writer = Writer(writing)
             self._reader = Reader(reading, self.writer.tail, judge=True)
+            self._searcher = Searcher(
+                undo.enter_context(closing(sqlite_file.connect(path, writer=False))), hop
+            )
             moving = undo.enter_context(closing(sqlite_file.connect(path))) if hop == "thread" else None
             undo.pop_all()
         self._hand = Hand("store") if hop == "thread" else None
@@ -257,6 +261,21 @@ class SqliteStore:
     ) -> list[Document]:
         return await self._read(self._reader.find, kind, name, value, after, limit, newest)
 
+    async def search(
+        self,
+        kind: str,
+        text: str | None,
+        marks: Sequence[tuple[str, str]] = (),
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[Document]:
+        await trio.lowlevel.checkpoint()
+        try:
+            return await self._searcher.search(kind, text, marks, after, limit)
+        except sqlite3.Error as error:
+            self._complaints.say(f"can't search: {error}")
+            raise Unavailable(f"can't search: {error}") from error
+
     async def due(self, kind: str, name: str, upto: int, limit: int = 100) -> list[Document]:
         return await self._read(self._reader.due, kind, name, upto, limit)
 
@@ -290,6 +309,7 @@ class SqliteStore:
 
     async def _close(self) -> None:
         self._reader.close()
+        await self._searcher.close()
         if self._hand is None or self._checkpointer is None:
             self.writer.close()
         else:

@@ -89,6 +89,10 @@ def prepare(directory: Path) -> Path:
         raise sqlite3.NotSupportedError(
             f"SQLite {sqlite3.sqlite_version} is too old: it has no JSON of its own"
         )
+    if not has_search():
+        raise sqlite3.NotSupportedError(
+            "this Python's SQLite was built without FTS5, its full text search: use one that has it"
+        )
     path = directory / FILE
     steps = list(schema())
     try:
@@ -103,6 +107,12 @@ def prepare(directory: Path) -> Path:
             bring_up(db, version)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
+
+
+def has_search() -> bool:
+    """Whether this SQLite has full text search."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        return db.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None
 
 
 def bring_up(db: sqlite3.Connection, version: int) -> None:

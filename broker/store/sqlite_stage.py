@@ -11,7 +11,9 @@ from typing import Final
 
 import msgspec
 
-from broker.store.port import Conflict, Deliver, Event, Put, Remember, Unit
+from broker.store.port import FIELDS, Conflict, Deliver, Event, Put, Remember, Unit
+from broker.store.sqlite_search import DELETE, INSERT, row_of
+from broker.store.sqlite_search import Row as Found
 from broker.store.sqlite_tail import ROWS, Tail, Told, encode, insert
 from broker.store.sums import sum_of
 
@@ -49,6 +51,10 @@ class _Document(msgspec.Struct):
     """Whether the table has its row; `version` is ahead of it until the rows are written."""
     marks: dict[tuple[int, str | int], int] = msgspec.field(default_factory=dict)
     """(facet, value) → the index row's id."""
+    searched: bool = False
+    """Whether the table of search has a row of it."""
+    found_by: Found | None = None
+    """The row that it is to have there."""
 
 
 class _Rows(msgspec.Struct):
@@ -116,6 +122,8 @@ class Stage:
     def _check(self, unit: Unit) -> None:
         if unit.append is None and any(letter.data is None for letter in unit.deliver):
             raise ValueError("an event without data needs an Append to refer to")
+        if any(len(put.text) > FIELDS for put in unit.puts):
+            raise ValueError(f"a document has at most {FIELDS} fields of text")
         if unit.append is not None:
             log = self._log(unit.append.log)
             if log.dropped:
@@ -168,12 +176,12 @@ class Stage:
         if document is None:
             document = _Document()
             row = self._db.execute(
-                "SELECT id, version FROM document WHERE kind = ? AND name = ?", (kind, name)
+                "SELECT id, version, searched FROM document WHERE kind = ? AND name = ?", (kind, name)
             ).fetchone()
             if row is not None:
                 marks = self._db.execute("SELECT facet, value, id FROM mark WHERE document = ?", row[:1])
                 found = {(facet, value): id for facet, value, id in marks}
-                document = _Document(row[0], row[1], stored=True, marks=found)
+                document = _Document(row[0], row[1], stored=True, marks=found, searched=bool(row[2]))
             self._documents[kind, name] = document
         return document
 
@@ -263,6 +271,9 @@ class Stage:
                 self._rows.marks[id] = (id, document.id, *mark)
         document.version = 0 if put.doc is None else put.expect + 1
         document.data = put.doc or b""
+        document.found_by = None
+        if put.text and put.doc is not None:
+            document.found_by = row_of(document.id, put.kind, put.text, put.index)
         self._rows.documents[put.kind, put.id] = document
 
     def _unmark(self, id: int) -> None:
@@ -324,19 +335,36 @@ class Stage:
     def _write_documents(self, rows: _Rows) -> None:
         many = self._db.executemany
         fresh, changed, gone = [], [], []
+        lost: list[tuple[int]] = []
+        found: list[Found] = []
         for (kind, name), document in rows.documents.items():
+            if document.searched:
+                lost.append((document.id,))
+            if document.found_by is not None:
+                found.append(document.found_by)
+            document.searched, document.found_by = document.found_by is not None, None
+            searched = int(document.searched)
             if not document.version:
                 gone.append((document.id,))
             elif document.stored:
-                changed.append((document.version, document.data, sum_of(document.data), document.id))
+                changed.append(
+                    (document.version, document.data, sum_of(document.data), searched, document.id)
+                )
             else:
                 total = sum_of(document.data)
-                fresh.append((document.id, kind, name, document.version, document.data, total))
+                fresh.append((document.id, kind, name, document.version, document.data, total, searched))
             document.stored = document.version > 0
             document.data = b""
-        many("INSERT INTO document (id, kind, name, version, data, sum) VALUES (?, ?, ?, ?, ?, ?)", fresh)
-        many("UPDATE document SET version = ?, data = ?, sum = ? WHERE id = ?", changed)
+        many(
+            "INSERT INTO document (id, kind, name, version, data, sum, searched) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            fresh,
+        )
+        many("UPDATE document SET version = ?, data = ?, sum = ?, searched = ? WHERE id = ?", changed)
         many("DELETE FROM document WHERE id = ?", gone)
         many("INSERT INTO facet (id, kind, name) VALUES (?, ?, ?)", rows.facets)
         many("DELETE FROM mark WHERE id = ?", rows.unmarked)
         many("INSERT INTO mark (id, document, facet, value) VALUES (?, ?, ?, ?)", rows.marks.values())
+        if lost:
+            many(DELETE, lost)
+        if found:
+            many(INSERT, found)

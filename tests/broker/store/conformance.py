@@ -1,7 +1,8 @@
 """The law of broker/store/port.py as tests: test_memory.py and test_sqlite.py run all of it on their adapter.
 
 Part one, `Writing`: what commit promises; `Submitting` (submitting.py): what submit does. Part two, `Reading`:
-what each read answers. Part three, `Keeping`: retention and the end. A subclass gives the fixture `store`.
+what each read answers; `Searching` (searching.py): what search finds. Part three, `Keeping`: retention and the end.
+A subclass gives the fixture `store`.
 """
 
 import itertools
@@ -28,6 +29,7 @@ from broker.store.port import (
     Unavailable,
     Unit,
 )
+from tests.broker.store.searching import Searching
 from tests.broker.store.submitting import Submitting
 from tests.broker.store.units import AT, BAD, BASE, GOOD, SOME, refused, row, seen
 
@@ -191,6 +193,7 @@ class Writing:
             partial(store.tail, "conv:a"),
             partial(store.get, "desk", "one"),
             partial(store.find, "desk", "code", "ALFA"),
+            partial(store.search, "desk", "code"),
             partial(store.due, "desk", "due", 5),
             partial(store.recall, "pk:a", "fresh"),
             partial(store.head, "pk:a"),
@@ -462,6 +465,7 @@ class Keeping:
             partial(store.tail, "conv:a"),
             partial(store.get, "desk", "one"),
             partial(store.find, "desk", "code", "ALFA"),
+            partial(store.search, "desk", "code"),
             partial(store.due, "desk", "due", 5),
             partial(store.recall, "pk:a", "fresh"),
             partial(store.head, "pk:a"),
@@ -473,5 +477,5 @@ class Keeping:
                 await ask()
 
 
-class Conformance(Writing, Submitting, Reading, Keeping):
+class Conformance(Writing, Submitting, Reading, Searching, Keeping):
     """All of it."""

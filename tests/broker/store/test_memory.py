@@ -7,7 +7,9 @@ import trio.testing
 from broker.store.memory import MemoryStore
 from broker.store.port import Event, InDoubt, Store, Unavailable, Unit
 
-pytest.register_assert_rewrite("tests.broker.store.conformance", "tests.broker.store.submitting")
+pytest.register_assert_rewrite(
+    "tests.broker.store.conformance", "tests.broker.store.searching", "tests.broker.store.submitting"
+)
 
 from tests.broker.store.conformance import Conformance  # noqa: E402  # rewritten first
 from tests.broker.store.units import SOME, refused, row  # noqa: E402
@@ -32,6 +34,10 @@ from tests.broker.store.units import SOME, refused, row  # noqa: E402
     "store.sweep",
     "store.drop",
     "store.close",
+    "store.search",
+    "store.search-marks",
+    "store.search-pages",
+    "store.search-words",
 )
 class TestConformance(Conformance):
     @pytest.fixture

@@ -32,7 +32,9 @@ from broker.store.port import (
 from broker.store.sqlite import SqliteStore
 from broker.store.sqlite_stage import Texts
 
-pytest.register_assert_rewrite("tests.broker.store.conformance", "tests.broker.store.submitting")
+pytest.register_assert_rewrite(
+    "tests.broker.store.conformance", "tests.broker.store.searching", "tests.broker.store.submitting"
+)
 
 from tests.broker.store.conformance import Conformance  # noqa: E402  # rewritten first
 from tests.broker.store.units import AT, SOME, refused, row  # noqa: E402
@@ -56,6 +58,10 @@ LAW = pytest.mark.requirement(
     "store.sweep",
     "store.drop",
     "store.close",
+    "store.search",
+    "store.search-marks",
+    "store.search-pages",
+    "store.search-words",
 )
 
 

@@ -45,7 +45,7 @@ async def session(path: Path) -> None:
         await store.commit(
             Unit(
                 append=Append("conv:a", n, b"row", AT),
-                puts=(Put("conv", "a", n, b"doc", index), Put("conv", f"b{n}", 0, b"doc", index)),
+                puts=(Put("conv", "a", n, b"doc", index, ("doc",)), Put("conv", f"b{n}", 0, b"doc", index)),
                 deliver=(Deliver("pk:a", "ring"), Deliver("pk:b", "moving", data=b"{}")),
                 remember=Remember("pk:a", f"k{n}", b"", b"", AT),
             )
@@ -57,6 +57,7 @@ async def session(path: Path) -> None:
     await store.find("conv", "open", "pk")
     await store.find("conv", "open", "pk", newest=True)
     await store.due("conv", "due", 9)
+    await store.search("conv", "doc", [("open", "pk")])
     await store.recall("pk:a", "k0")
     await store.head("pk:new")
     await store.events("pk:a", 0)

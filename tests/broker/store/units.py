@@ -1,5 +1,8 @@
 """The units that the store's tests commit, and what they ask first."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from broker.store.port import Append, Conflict, Deliver, Drop, Put, Remember, Store, Unit
@@ -19,6 +22,18 @@ async def refused(store: Store, unit: Unit) -> str:
     with pytest.raises(Conflict) as caught:
         await store.commit(unit)
     return caught.value.what
+
+
+def put(id: str, *text: str, expect: int = 0, kind: str = "note", marks: Sequence[str] = ()) -> Unit:
+    """A document with a text and index rows ("tag", …)."""
+    index = tuple(("tag", mark) for mark in marks)
+    return Unit(puts=(Put(kind, id, expect, f"{id}/{expect + 1}".encode(), index, text),))
+
+
+async def hits(store: Store, text: str | None, *marks: str, **more: Any) -> list[str]:
+    """The ids that are found, in their order."""
+    found = await store.search("note", text, [("tag", mark) for mark in marks], **more)
+    return [document.id for document in found]
 
 
 async def seen(store: Store) -> list[object]:

@@ -190,6 +190,14 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """Direct messages kept in an inbox of each sender; the oldest read ones go first."""
     loop_messages: Annotated[int, Meta(ge=2, le=1_000_000)] = 50
     """The message at which a chain of answers without a new topic is stopped."""
+    tasks_open: Annotated[int, Meta(ge=1, le=500)] = 50
+    """Tasks that one agent may have given another and that are not over yet."""
+    tasks_kept: Annotated[int, Meta(ge=1, le=500)] = 200
+    """Finished tasks of one agent with another that are kept; the oldest go first."""
+    task_days: Annotated[float, Meta(ge=0.001, le=3650)] = 30.0
+    """Days after its last change at which an open task fails, and a finished one is forgotten."""
+    task_wait_s: Annotated[float, Meta(ge=0, le=300)] = 25.0
+    """How long an A2A message that waits for its task waits; the task is then answered as it is."""
 
 
 def raise_limits(limits: Limits) -> Limits:

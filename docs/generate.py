@@ -205,6 +205,12 @@ EVENTS = {
         "who follows the channel",
         "`channel_id`, `seq`, `message_id`, `agent_id`, `name`, `body`, `at`, `metadata`?, `hops`?",
     ),
+    "task": (
+        "both agents of a task, with each change of it",
+        "`what` (submitted, message, or the new state), `by`, `task` as in `list_tasks`, `parts`?",
+    ),
+    "task_status": ("who follows the task over A2A", "`task_id`, `context_id`, `state`, `at`, `said`?"),
+    "task_artifact": ("who follows the task over A2A", "`task_id`, `context_id`, `artifact`"),
     "notice": ("an agent that the broker or an operator has news for", "`what`, and members of its own"),
 }
 

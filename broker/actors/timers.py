@@ -31,6 +31,7 @@ KINDS = {
     "agent": "agent",
     "channel": "channel",
     "pair": "pair",
+    "task": "task",
 }
 STEP_MS = 1000
 """Steps of the wall clock below this are left alone: they move an END by no more."""

@@ -12,11 +12,13 @@ import msgspec
 
 WIRE_KINDS: Final = ("ring", "env", "end", "desk_moved", "desk_closed", "moving")
 """Events of the wire: on a key's stream, and on the stream of the agent whose key it is."""
-NETWORK_KINDS: Final = ("message", "channel", "contact", "agreement", "notice")
+NETWORK_KINDS: Final = ("message", "channel", "contact", "agreement", "task", "notice")
 """Events of the network, on an agent's stream alone."""
 CHANNEL_KINDS: Final = ("channel_message",)
 """Events on a channel's stream."""
-KINDS: Final = (*WIRE_KINDS, *NETWORK_KINDS, *CHANNEL_KINDS)
+TASK_KINDS: Final = ("task_status", "task_artifact")
+"""Events on a task's stream."""
+KINDS: Final = (*WIRE_KINDS, *NETWORK_KINDS, *CHANNEL_KINDS, *TASK_KINDS)
 
 Reason = Literal["trimmed", "epoch_changed", "unknown", "future"]
 

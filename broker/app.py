@@ -37,7 +37,7 @@ from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.desk import DeskRow
-from broker.store.port import Store, Unavailable
+from broker.store.port import Store, StoreStatistics, Unavailable
 from broker.tools import directory, transcripts
 from broker.tools.access import may_listen, run_out, unheard, while_allowed
 from broker.tools.areas import AREAS
@@ -48,7 +48,6 @@ from broker.tools.keyrate import KeyRate
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Then, Tool, collect
-from broker.tools.task_reader import Followed, follow_task
 from broker.wire.ids import Pk
 from broker.wire.keyring import Keyring
 from broker.wire.refusals import Refusal, refuse
@@ -61,7 +60,6 @@ __all__ = [
     "ConvWatch",
     "Delivery",
     "Ended",
-    "Followed",
     "Progress",
     "Reader",
     "Refusal",
@@ -79,20 +77,32 @@ R = TypeVar("R")
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """A moment of the broker, for metrics: no ids in it."""
+    """A moment of the broker, for metrics: no ids in it. What only grows counts since the start."""
 
     actors: dict[str, int]
     crashes: int
+    turned_away: int
+    """Letters that found an actor's mailbox full."""
+    late: int
+    """Envelopes refused because they had waited too long (overload)."""
     readers: int
+    readers_by_kind: dict[str, int]
     slow_readers: int
+    resumed: dict[tuple[str, str], int]
+    """Readers that began: whether without loss, and the reason."""
     pending_bytes: int
     desks_online: int
+    verified: dict[str, int]
+    """Signatures by who verified them: inline, helper."""
     signatures_delayed: int
+    signatures_waiting: int
     verify_helpers: int
     """Helper processes that take work now."""
+    helper_failures: int
     accepted: int
     """Envelopes accepted since the start."""
     free_bytes: int
+    store: StoreStatistics
 
 
 def _refusing(verb: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R | Refusal]]:
@@ -235,16 +245,6 @@ class Broker:
         """
         return await follow_channel(Context(caller, self._services), channel_id, after, after_seq, reads)
 
-    @_refusing
-    async def follow_task(
-        self, caller: Caller, task_id: str, *, after: str | None = None
-    ) -> Followed | Refusal:
-        """A task that the caller's agent gave, and a reader of what becomes of it after a cursor, or from there on.
-
-        Enter its reader as a context manager. It ends at once where the caller's right to speak ends.
-        """
-        return await follow_task(Context(caller, self._services), task_id, after)
-
     def _reads_as(self, caller: Caller, row: DeskRow | None) -> Pk | Refusal:
         """The key whose stream the caller reads: its own, that of the desk named (`row`) where it may."""
         if caller.pk is None and caller.agent is None:
@@ -339,19 +339,27 @@ class Broker:
 
     def statistics(self) -> Statistics:
         """A frozen moment for metrics."""
-        hub = self._services.hub.statistics()
-        verifier = self._services.verifier.statistics()
+        services = self._services
+        hub, verifier = services.hub.statistics(), services.verifier.statistics()
         return Statistics(
-            actors=self._services.house.counts(),
-            crashes=self._services.house.crashes,
+            actors=services.house.counts(),
+            crashes=services.house.crashes,
+            turned_away=services.house.turned_away,
+            late=services.house.admission.refused,
             readers=hub.readers,
+            readers_by_kind=hub.by_kind,
             slow_readers=hub.slow,
+            resumed=hub.resumed,
             pending_bytes=hub.pending_bytes,
-            desks_online=self._services.presence.statistics().desks,
+            desks_online=services.presence.statistics().desks,
+            verified={"inline": verifier.inline, "helper": verifier.helped},
             signatures_delayed=verifier.delayed,
+            signatures_waiting=verifier.waiting,
             verify_helpers=verifier.helpers,
-            accepted=self._services.tally.accepted,
-            free_bytes=self._services.store.free_bytes(),
+            helper_failures=verifier.helpers_failed,
+            accepted=services.tally.accepted,
+            free_bytes=services.store.free_bytes(),
+            store=services.store.statistics(),
         )
 
     def end_streams(self, refusal: Refusal) -> None:

@@ -326,6 +326,26 @@ CLI_INTRODUCTION = [
 ]
 
 
+def metrics() -> str:
+    """Every figure for Prometheus."""
+    from gateways.figures import FIGURES, PROCESS
+
+    rows = (
+        (f"`{figure.name}`", figure.kind, ", ".join(f"`{label}`" for label in figure.labels), figure.help)
+        for figure in (*FIGURES, *PROCESS)
+    )
+    return "\n".join(
+        [
+            NOTE,
+            "# Metrics\n",
+            "What `GET /metrics` shows. No label holds an id, a key, a desk's code or an address. Who may read it, and",
+            "what to watch: [Observe a broker](../how-to/observe.md).\n",
+            *table(("name", "kind", "labels", "what it answers"), rows),
+            "",
+        ]
+    )
+
+
 def pages() -> dict[str, str]:
     """File name in docs/reference/ → text."""
     makers = {
@@ -333,6 +353,7 @@ def pages() -> dict[str, str]:
         "call.md": call,
         "config.md": config,
         "events.md": events,
+        "metrics.md": metrics,
         "tools.md": tools,
         "cli.md": cli,
     }

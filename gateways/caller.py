@@ -26,6 +26,7 @@ __all__ = [
     "Scope",
     "connect",
     "identify",
+    "is_local",
     "read_hop",
     "read_proof",
     "read_proxies",
@@ -72,6 +73,15 @@ def connect(scope: Scope, proxies: Sequence[Network] = ()) -> Caller:
         # Not an address, so that no one who counts by address takes it for the loopback that the proxy may be.
         return Caller(address=f"behind {peer}", loopback=False)
     return Caller(address=str(address), loopback=peer.is_loopback and address.is_loopback)
+
+
+def is_local(scope: Scope, proxies: Sequence[Network] = ()) -> bool:
+    """Whether this machine itself asks, and nobody through it: no proxy, named or not, stands between."""
+    client = scope.get("client")
+    peer = read_hop(client[0]) if client else None
+    if peer is None or not peer.is_loopback or is_proxy(peer, proxies):
+        return False
+    return _FORWARDING.isdisjoint(name.lower() for name, _ in scope["headers"])
 
 
 async def identify(

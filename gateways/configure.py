@@ -52,6 +52,9 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     TURRET_OPERATOR_TOKEN, in the environment alone."""
     operator_url: str | None = None
     """Where operators find their port, http(s)://host[:port]; unset: the address to which it is bound."""
+    metrics_bind: str | None = None
+    """An address of its own for /metrics, /healthz and /readyz, host:port, without TLS: whoever reaches it reads them.
+    Unset: the public port shows /metrics to this machine alone."""
     tls_cert: str | None = None
     """A PEM file with the certificate chain."""
     tls_key: str | None = None
@@ -140,6 +143,8 @@ def check(configuration: Configuration) -> None:
     serve = configuration.serve
     if (serve.tls_cert is None) != (serve.tls_key is None):
         raise ConfigError("--tls-cert and --tls-key go together")
+    if serve.metrics_bind is not None:
+        split_bind(serve.metrics_bind)
     for bind in (serve.bind, serve.dealing_bind):
         host, _ = split_bind(bind)
         if is_loopback(host):

@@ -30,6 +30,7 @@ from gateways.listen import Bounds, DeadlineStream, Network, Places, place_of, t
 from gateways.outbox import TAKE_BYTES, open_outbox
 from gateways.poll import Poller, poller
 from gateways.session import CLOSE_S, DRAIN_S, SYSTEM, Frame, Session, restart
+from gateways.sockets import Sockets
 
 READ_BYTES: Final = 16_384
 """One read. It bounds how many frames are parsed in one go: 2,700 empty ones, about 10 ms."""
@@ -50,6 +51,7 @@ async def serve_dealing(
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
     clock: Clock = SYSTEM,
     gate: Gate | None = None,
+    sockets: Sockets | None = None,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve the listeners until `shutdown`, then end every connection within DRAIN_S + CLOSE_S and return.
@@ -59,6 +61,7 @@ async def serve_dealing(
     the end in any case. Cancelling cuts every connection at once; what was asked of the broker goes on there.
     """
     door = _Door(broker, shutdown, ssl_context, proxies, frozenset(origins), bounds, clock, gate)
+    door.sockets = sockets or door.sockets
     async with trio.open_nursery() as connections:
         async with trio.open_nursery() as accepting:
             serve = partial(trio.serve_listeners, handler_nursery=connections)
@@ -87,6 +90,7 @@ class _Door:
         gate: Gate | None,
     ) -> None:
         self._gate = gate
+        self.sockets = Sockets()
         self.live: set[_Connection] = set()
         self.opening: set[trio.CancelScope] = set()
         self._broker = broker
@@ -115,7 +119,8 @@ class _Door:
                 if isinstance(transport, trio.SocketStream):
                     tune(transport, self._broker.settings.streams.dead_s)
                 self.live.add(connection)
-                await connection.run()
+                with self.sockets.held("dealing", connection.outbox):
+                    await connection.run()
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # gone; nobody is left to be told
         except Exception as fault:
@@ -151,6 +156,7 @@ async def carry(
     clock: Clock,
     gate: Gate | None,
     rooms: Rooms,
+    sockets: Sockets,
 ) -> None:
     """Serve one connection that `shake_hands` opened, as this port's own are, until it has ended; but that who bears a
     token may send larger frames, while there is one of `rooms` for it.
@@ -166,7 +172,8 @@ async def carry(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(leave)
-        await connection.run()
+        with sockets.held("ws", connection.outbox):
+            await connection.run()
         nursery.cancel_scope.cancel()
 
 
@@ -195,12 +202,12 @@ class _Connection:
         self._protocol = protocol
         self._messages = Messages(protocol, broker.settings.limits.frame_bytes)
         self._caller = caller
-        self._outbox = open_outbox(broker.settings.streams, text_frame)
+        self.outbox = open_outbox(broker.settings.streams, text_frame)
         self._session: Session | None = None
         self._scope = trio.CancelScope()
         self._fd = stream.socket.fileno() if isinstance(stream, trio.SocketStream) else None
         """Where nothing lies between us and the kernel."""
-        self._direct = Direct(self._fd, self._outbox, self._scope.cancel) if self._fd is not None else None
+        self._direct = Direct(self._fd, self.outbox, self._scope.cancel) if self._fd is not None else None
         self._rest: list[Frame] = []
         """Messages that came and have to wait."""
         self._eof = trio.Event()
@@ -229,7 +236,7 @@ class _Connection:
                 self._session = Session(
                     self._broker,
                     self._caller,
-                    self._outbox,
+                    self.outbox,
                     nursery,
                     clock=self._clock,
                     bearing=self._bearing,
@@ -245,7 +252,7 @@ class _Connection:
                 self._session.leave()
                 with trio.move_on_after(DRAIN_S):
                     await self._session.drain()
-                self._outbox.end(_GONE)
+                self.outbox.end(_GONE)
                 self._eof.set()
                 await self._written.wait()
                 nursery.cancel_scope.cancel()
@@ -259,7 +266,7 @@ class _Connection:
         if self._session is not None:
             with trio.move_on_after(DRAIN_S):
                 await self._session.drain()
-        self._outbox.end(restart())
+        self.outbox.end(restart())
 
     async def _read(self, session: Session) -> None:
         """Read until the peer has closed its side."""
@@ -269,7 +276,7 @@ class _Connection:
         while data := await self._receive():
             self._seen = trio.current_time()
             self._take(session, data)
-            if self._rest or self._outbox.full:
+            if self._rest or self.outbox.full:
                 await self._wait(session)
 
     async def _receive(self) -> bytes:
@@ -303,7 +310,7 @@ class _Connection:
                 raise
             finally:
                 admission.since = None
-            if over or self._rest or self._outbox.full:
+            if over or self._rest or self.outbox.full:
                 watching.remove(fd)
                 stopped.set()
             return taken
@@ -319,7 +326,7 @@ class _Connection:
 
     def _take(self, session: Session, data: bytes) -> int:
         """Take what came as far as nothing has to be waited for, and keep the rest; how many messages it was."""
-        outbox = self._outbox
+        outbox = self.outbox
         ending = outbox.closing is not None
         frames = self._messages.read(data)
         if self._messages.judged:
@@ -336,7 +343,7 @@ class _Connection:
         self._paused = True
         rest, self._rest = self._rest, []
         await session.receive(rest)
-        await self._outbox.wait_room()
+        await self.outbox.wait_room()
         self._paused = False
         self._seen = trio.current_time()
 
@@ -346,11 +353,11 @@ class _Connection:
             if data == SEND_EOF:
                 self._eof.set()
             else:
-                self._outbox.put_raw(data)
+                self.outbox.put_raw(data)
 
     async def _write(self) -> None:
         """The one writer. Ends after the close frame, or when the connection is broken."""
-        outbox, protocol = self._outbox, self._protocol
+        outbox, protocol = self.outbox, self._protocol
         try:
             while True:
                 await outbox.wait_work()
@@ -396,7 +403,7 @@ class _Connection:
         streams = self._broker.settings.streams
         late_s = (streams.dead_s - streams.ping_s) / 2
         wake_at = ping_at = trio.current_time() + streams.ping_s
-        while self._outbox.closing is None:
+        while self.outbox.closing is None:
             now = trio.current_time()
             if now - wake_at >= late_s or (now >= self._seen + streams.dead_s and self._is_unread()):
                 self._seen = ping_at = now
@@ -410,7 +417,7 @@ class _Connection:
                 ping_at = now + streams.ping_s
             wake_at = min(ping_at, dead_at)
             with trio.move_on_at(wake_at):
-                await self._outbox.ended.wait()
+                await self.outbox.ended.wait()
         self._scope.deadline = trio.current_time() + CLOSE_S
 
     def _is_unread(self) -> bool:

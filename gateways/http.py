@@ -16,6 +16,7 @@ import trio
 from broker.config import Settings
 from gateways.connection import Connection
 from gateways.listen import App, Bounds, Network, Places, place_of, tune
+from gateways.sockets import Sockets
 
 BUSY: Final = b"HTTP/1.1 503 \r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -29,6 +30,7 @@ async def serve_http(
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
     tls: ssl.SSLContext | None = None,
     proxies: Sequence[Network] = (),
+    sockets: Sockets | None = None,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve an ASGI application until `shutdown` is set and the connections have ended.
@@ -38,7 +40,7 @@ async def serve_http(
     on connections from one address. Cancelling closes every socket at once. All scopes are of the type `http`:
     for anything else an application takes the connection (cycle.TAKE).
     """
-    server = _Server(app, settings, bounds, tls, proxies, shutdown)
+    server = _Server(app, settings, bounds, tls, proxies, shutdown, sockets or Sockets())
     async with trio.open_nursery() as connections:
         async with trio.open_nursery() as accepting:
             accepting.start_soon(
@@ -77,8 +79,10 @@ class _Server:
         tls: ssl.SSLContext | None,
         proxies: Sequence[Network],
         shutdown: trio.Event,
+        sockets: Sockets,
     ) -> None:
         self._app = app
+        self._sockets = sockets
         self._dead_s = settings.streams.dead_s
         self._bounds = bounds
         self._tls = tls
@@ -103,7 +107,8 @@ class _Server:
         connection = Connection(self._app, stream, self._bounds, self._tls, self._shutdown)
         self._connections.add(connection)
         try:
-            await connection.live()
+            with self._sockets.held("http"):
+                await connection.live()
         finally:
             self._connections.discard(connection)
             self._places.leave(place)

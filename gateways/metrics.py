@@ -1,28 +1,31 @@
-"""Figures for Prometheus: calls by tool and outcome, the broker's own statistics, the loop's lag.
+"""Figures for Prometheus (gateways.figures says which): calls by tool and outcome, the broker's statistics, the doors'.
 
-1. A label is a tool's name, an outcome's code or an actor's kind: a fixed set. Ids, keys, codes and addresses are
-   never labels.
+1. The hot path touches plain numbers alone: what is derived from them is derived when somebody asks.
 2. The registry is ours alone: nothing that a library registers elsewhere gets out.
+3. Who asks the public port must be on this machine: figures tell how busy everybody is. A port of their own
+   (serve.metrics_bind) is as open as its address. To everybody else there is no such path.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from time import perf_counter
-from typing import Any, Final, cast
+from operator import attrgetter
+from typing import Any, Final
 
-import msgspec
 import trio
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from quart import Quart, Response
+from quart import Quart, Response, request
 
-from broker.app import Again, Broker, Caller, Progress, Then, Tool
-from broker.wire.refusals import Refusal
+from broker.app import VERSION, Broker
+from broker.histogram import Histogram
+from broker.wire.refusals import refuse
+from gateways import render
+from gateways.caller import is_local
+from gateways.figures import BY_NAME, FIGURES, Figure
+from gateways.listen import Network
 
-COUNTED: Final = frozenset({"accepted", "crashes", "slow_readers", "signatures_delayed"})
-"""Statistics that only grow; the others are gauges."""
 LAG_BUCKETS: Final = (
     *(each / 1000 for each in (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 50)),
     *(0.1, 0.2, 0.5, 1.0, 2.0),
@@ -30,6 +33,11 @@ LAG_BUCKETS: Final = (
 """Fine where a server should be: benches read p50 and p99 from them. An idle loop shows up to 1 ms, because the
 kernel is asked to wait in whole milliseconds."""
 CALL_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
+ENVELOPES: Final = ("send_call", "send_env")
+"""Tools whose calls carry an envelope each."""
+
+Value = float | Histogram | Mapping[Any, "float | Histogram"]
+"""A sample, or some by their labels: a text for one label, a tuple for more."""
 
 
 class Metrics:
@@ -37,16 +45,23 @@ class Metrics:
 
     def __init__(self, broker: Broker) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
-        self._calls: dict[tuple[str, str], int] = {}
-        self._times: dict[str, _Times] = {}
-        self._lag = Histogram(
-            "turret_loop_lag_seconds",
-            "How late the loop wakes a sleeper.",
-            buckets=LAG_BUCKETS,
-            registry=self.registry,
-        )
-        self.registry.register(_Collector(lambda: _statistics(broker)))
-        self.registry.register(_Collector(self._called))
+        self.calls: Counter[tuple[str, str]] = Counter()
+        """(tool, outcome) → how many."""
+        self.times: dict[str, Histogram] = {}
+        self.acknowledged = Histogram(CALL_BUCKETS)
+        self.sign_ins: Counter[tuple[str, str]] = Counter()
+        self._broker = broker
+        self._lag = Histogram(LAG_BUCKETS)
+        self._sources: dict[str, Callable[[], Value]] = {}
+        for name, source in self._own():
+            self.feed(name, source)
+        self.registry.register(self)
+        ProcessCollector(registry=self.registry)
+
+    def feed(self, name: str, source: Callable[[], Value]) -> None:
+        """Have a declared figure asked of `source` at each scrape. KeyError: it is not declared."""
+        assert not BY_NAME[name].of, name
+        self._sources[name] = source
 
     def text(self) -> bytes:
         """The exposition text, version 0.0.4."""
@@ -54,13 +69,11 @@ class Metrics:
 
     def called(self, tool: str, outcome: str, seconds: float) -> None:
         """Count one call of a tool that exists. On the hot path: plain numbers, no lock (one loop, one thread)."""
-        key = (tool, outcome)
-        self._calls[key] = self._calls.get(key, 0) + 1
-        times = self._times.get(tool)
+        self.calls[tool, outcome] += 1
+        times = self.times.get(tool)
         if times is None:
-            times = self._times[tool] = _Times()
-        times.counts[bisect_left(CALL_BUCKETS, seconds)] += 1
-        times.sum += seconds
+            times = self.times[tool] = Histogram(CALL_BUCKETS)
+        times.add(seconds)
 
     async def sample_lag(self, busy_s: float = 0.02, idle_s: float = 0.25) -> None:
         """Measure the loop's lag for ever; run it in the server's nursery.
@@ -70,115 +83,74 @@ class Metrics:
         """
         calls = 0
         while True:
-            before, calls = calls, sum(self._calls.values())
+            before, calls = calls, self.calls.total()
             due = trio.current_time() + (busy_s if calls != before else idle_s)
             await trio.sleep_until(due)
-            self._lag.observe(max(0.0, trio.current_time() - due))
+            self._lag.add(max(0.0, trio.current_time() - due))
 
-    def _called(self) -> Iterator[Metric]:
-        calls = CounterMetricFamily(
-            "turret_calls",
-            "Calls of tools by outcome: ok, a refusal's code, cancelled, fault.",
-            labels=["tool", "outcome"],
-        )
-        for key, count in sorted(self._calls.items()):
-            calls.add_metric(key, count)
-        yield calls
-        seconds = HistogramMetricFamily("turret_call_seconds", "Time that a call took.", labels=["tool"])
-        for tool, times in sorted(self._times.items()):
-            edges = [*map(str, CALL_BUCKETS), "+Inf"]
-            buckets = list(zip(edges, accumulate(times.counts), strict=True))
-            seconds.add_metric([tool], buckets, times.sum)
-        yield seconds
+    def collect(self) -> Iterator[Metric]:
+        """What the registry asks at each scrape: every declared figure that somebody gives now."""
+        statistics = self._broker.statistics()
+        for figure in FIGURES:
+            source = self._sources.get(figure.name)
+            if figure.of:
+                try:
+                    yield _family(figure, attrgetter(figure.of)(statistics))
+                except AttributeError:  # a broker of a test's that does not count it
+                    continue
+            elif source is not None:
+                yield _family(figure, source())
+
+    def _own(self) -> Iterator[tuple[str, Callable[[], Value]]]:
+        yield "turret_build_info", lambda: {VERSION: 1}
+        yield "turret_ready", lambda: 0 if self._broker.readiness() else 1
+        yield "turret_loop_lag_seconds", lambda: self._lag
+        yield "turret_envelopes_total", self._envelopes
+        yield "turret_acknowledgement_seconds", lambda: self.acknowledged
+        yield "turret_tool_calls_total", lambda: self.calls
+        yield "turret_tool_call_seconds", lambda: self.times
+        yield "turret_sign_ins_total", lambda: self.sign_ins
+
+    def _envelopes(self) -> Value:
+        found: Counter[str] = Counter(accepted=0, duplicate=0)
+        for (tool, outcome), count in self.calls.items():
+            if tool in ENVELOPES:
+                found["accepted" if outcome == "ok" else outcome] += count
+        return found
 
 
-class _Times:
-    """How long the calls of one tool took: how many fell into each bucket, and the sum in seconds."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(CALL_BUCKETS) + 1)
-        self.sum = 0.0
-
-
-class _Collector:
-    """What the registry asks at each scrape."""
-
-    def __init__(self, collect: Callable[[], Iterator[Metric]]) -> None:
-        self.collect = collect
-
-
-def _statistics(broker: Broker) -> Iterator[Metric]:
-    for name, value in msgspec.structs.asdict(broker.statistics()).items():
-        if isinstance(value, dict):
-            family = GaugeMetricFamily(f"turret_{name}", f"{name} by kind", labels=["kind"])
-            for kind, number in value.items():
-                family.add_metric([kind], number)
-            yield family
-        elif name in COUNTED:
-            yield CounterMetricFamily(f"turret_{name}", _words(name), value=value)
+def _family(figure: Figure, value: Value) -> Metric:
+    rows = sorted(value.items()) if isinstance(value, Mapping) else [((), value)]
+    labels = figure.labels
+    found: Any
+    if figure.kind == "histogram":
+        found = HistogramMetricFamily(figure.name, figure.help, labels=labels)
+    elif figure.kind == "counter":
+        found = CounterMetricFamily(figure.name.removesuffix("_total"), figure.help, labels=labels)
+    else:
+        found = GaugeMetricFamily(figure.name, figure.help, labels=labels)
+    for key, each in rows:
+        values = [key] if isinstance(key, str) else list(key)
+        if isinstance(each, Histogram):
+            edges = [*map(str, each.edges), "+Inf"]
+            found.add_metric(values, list(zip(edges, accumulate(each.counts), strict=True)), each.sum)
         else:
-            yield GaugeMetricFamily(f"turret_{name}", _words(name), value=value)
-    reasons = broker.readiness()
-    yield GaugeMetricFamily("turret_ready", "1 while the broker takes new work.", value=0 if reasons else 1)
+            found.add_metric(values, each)
+    return found  # type: ignore[no-any-return]  # the library's families have no types
 
 
-def _words(name: str) -> str:
-    return f"{name.replace('_', ' ')} (broker statistics)"
-
-
-def register(app: Quart, metrics: Metrics) -> None:
-    """Add `GET /metrics`."""
+def register(app: Quart, metrics: Metrics, *, proxies: Sequence[Network] | None = ()) -> None:
+    """Add `GET /metrics` for who asks from this machine. `proxies` None: for everybody who reaches the port."""
 
     @app.get("/metrics")
     async def figures() -> Response:
-        response = Response(metrics.text(), 200)
-        response.headers["content-type"] = CONTENT_TYPE_LATEST
+        scope: Any = request.scope
+        if proxies is not None and not is_local(scope, proxies):
+            status, _, body = render.http(refuse("not_found", "there is nothing to be had here"))
+            response = Response(body, status)
+            response.headers["content-type"] = "application/json; charset=utf-8"
+        else:
+            response = Response(metrics.text(), 200)
+            response.headers["content-type"] = CONTENT_TYPE_LATEST
         response.headers["cache-control"] = "no-store"
         return response
-
-
-def measured(broker: Broker, metrics: Metrics) -> Broker:
-    """The same broker, with every call counted; give this one to the doors."""
-    return cast(Broker, _Measured(broker, metrics))  # all else is the broker's own
-
-
-class _Measured:
-    def __init__(self, broker: Broker, metrics: Metrics) -> None:
-        self._broker = broker
-        self._metrics = metrics
-        # What the doors read at every call stands here, so that __getattr__ is not asked.
-        self.tools = broker.tools
-        self.settings = broker.settings
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._broker, name)
-
-    def begin(self, caller: Caller, tool: Tool, arguments: Any, then: Then) -> bool:
-        """As the broker's; what turns out to need `call` is counted there."""
-        name, began = tool.name, perf_counter()
-
-        def answered(outcome: Any) -> None:
-            if isinstance(outcome, Refusal):
-                self._metrics.called(name, outcome.code, perf_counter() - began)
-            elif not isinstance(outcome, Again):
-                self._metrics.called(name, "ok", perf_counter() - began)
-            then(outcome)
-
-        return self._broker.begin(caller, tool, arguments, answered)
-
-    async def call(
-        self, caller: Caller, name: str, params: bytes, *, progress: Progress | None = None
-    ) -> Any:
-        """As the broker's. A name that is no tool is not counted: names that clients choose are no labels."""
-        began = trio.current_time()
-        outcome = "fault"
-        try:
-            result = await self._broker.call(caller, name, params, progress=progress)
-            outcome = result.code if isinstance(result, Refusal) else "ok"
-        except trio.Cancelled:
-            outcome = "cancelled"
-            raise
-        finally:
-            if name in self.tools:
-                self._metrics.called(name, outcome, trio.current_time() - began)
-        return result

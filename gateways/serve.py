@@ -43,7 +43,8 @@ from gateways.keyfile import is_open_to_all
 from gateways.listen import Bounds, Network
 from gateways.mcp.endpoint import McpApp, mcp_app
 from gateways.mcp.protected import Protected
-from gateways.metrics import Metrics, measured
+from gateways.measured import measured
+from gateways.metrics import Metrics
 from gateways.oauth.bearer import Bearers
 from gateways.oauth.documents import Documents
 from gateways.oauth.keys import SigningKeys, SignInKeyError
@@ -53,7 +54,8 @@ from gateways.oauth.server import AuthorizationServer
 from gateways.operator.server import OperatorApp, Pages, operator_app
 from gateways.operator.token import OperatorToken, WeakToken, find_token
 from gateways.outbound import Outbound
-from gateways.web import web_app
+from gateways.sockets import Sockets
+from gateways.web import metrics_app, web_app
 from gateways.websocket import ws_app
 from gateways.wirekeys import WireKeyError, open_keyring
 from gateways.wrappers import Origins
@@ -229,27 +231,31 @@ async def _serve_doors(
     options, settings = configuration.serve, configuration.settings
     http_listeners = await _listen(options.bind)
     dealing_listeners = await _listen(options.dealing_bind)
+    metrics_listeners = await _listen(options.metrics_bind) if options.metrics_bind else []
     theirs = await _open_operators(options, broker, operators, proxies, tls)
     http = (options.public_url or _url("https" if tls else "http", http_listeners)).rstrip("/")
     dealing = options.dealing_url or _url("wss" if tls else "ws", dealing_listeners)
     broker.mcp_url, broker.dealing_url = f"{http}/mcp", dealing
     metrics = Metrics(broker)
-    counted = measured(broker, metrics)
+    counted, sockets = measured(broker, metrics), Sockets()
     shutdown = trio.Event()
     bounds = Bounds(connections=UNSAFE_CONNECTIONS) if settings.unsafe_limits else Bounds()
     resources = _resources(options, http)
-    sign_in = _sign_in(options, broker, clock, resources)
+    sign_in = _sign_in(options, counted, clock, resources)
     judge = sign_in or tokens
     protected, gate = None, None
     if resources is not None and judge is not None:
         bearers = Bearers(broker, judge)
         protected, gate = Protected(resources, bearers), Gate(bearers, resources)
     mcp = mcp_app(counted, proxies=proxies, protected=protected)
+    metrics.feed("turret_connections", sockets.by_door)
+    metrics.feed("turret_outbox_bytes", sockets.waiting_bytes)
+    metrics.feed("turret_mcp_sessions", lambda: mcp.sessions.statistics().sessions)
     app = web_app(
         counted,
-        metrics,
+        None if metrics_listeners else metrics,
         mcp_app=mcp,
-        ws_app=ws_app(counted, shutdown=shutdown, proxies=proxies, clock=clock, gate=gate),
+        ws_app=ws_app(counted, shutdown=shutdown, proxies=proxies, clock=clock, gate=gate, sockets=sockets),
         origins=Origins(public_url=options.public_url, allowed=options.allowed_origins),
         proxies=proxies,
         resources=resources,
@@ -259,7 +265,9 @@ async def _serve_doors(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(metrics.sample_lag)
         async with trio.open_nursery() as doors:
-            both: dict[str, Any] = {"shutdown": shutdown, "proxies": proxies, "bounds": bounds}
+            both: dict[str, Any] = {
+                "shutdown": shutdown, "proxies": proxies, "bounds": bounds, "sockets": sockets
+            }  # fmt: skip
             await doors.start(partial(serve_http, app, http_listeners, settings, tls=tls, **both))
             dealing_port: dict[str, Any] = {
                 "ssl_context": tls,
@@ -269,6 +277,11 @@ async def _serve_doors(
                 **both,
             }
             await doors.start(partial(serve_dealing, counted, dealing_listeners, **dealing_port))
+            if metrics_listeners:
+                figures = metrics_app(counted, metrics)
+                await doors.start(
+                    partial(serve_http, figures, metrics_listeners, settings, shutdown=shutdown)
+                )
             if theirs is not None:
                 own: dict[str, Any] = {**both, "tls": theirs.tls}
                 await doors.start(partial(serve_http, theirs.app, theirs.listeners, settings, **own))

@@ -34,7 +34,7 @@ LEFT: Final[type[Exception]] = getattr(base, "ClientDisconnectedError", trio.Bro
 
 def web_app(
     broker: Broker,
-    figures: metrics.Metrics,
+    figures: metrics.Metrics | None,
     *,
     mcp_app: App | None = None,
     ws_app: App | None = None,
@@ -47,7 +47,7 @@ def web_app(
 ) -> App:
     """The application for `serve_http`. `mcp_app` gets every path of /mcp and reads its bodies itself, `ws_app` gets
     /ws. `resources`: the documents for who needs a token; `sign_in`: where it gets one. Without `gate` the other doors
-    take none."""
+    take none. `figures`: those of /metrics, for who asks from this machine; None: there is no such path."""
     quart = quart_app()
     plain.register(quart, broker, proxies=proxies, gate=gate)
     registering.register(quart, broker, proxies=proxies)
@@ -59,7 +59,8 @@ def web_app(
     if sign_in is not None:
         wellknown.register_shared(quart, {DOCUMENT: sign_in.document, JWKS: sign_in.jwks})
         oauth.register(quart, sign_in, proxies=proxies)
-    metrics.register(quart, figures)
+    if figures is not None:
+        metrics.register(quart, figures, proxies=proxies)
     limit = plain.limit(broker, proxies=proxies, gate=gate)
     framed: App = limit_body(quart, limit, bounds)  # type: ignore[arg-type]  # ASGI
     rings = sse.rings_app(broker, proxies=proxies, gate=gate)
@@ -80,6 +81,15 @@ def web_app(
             await framed(scope, receive, send)
 
     return contain(check_origin(dispatch, origins, bounds))
+
+
+def metrics_app(broker: Broker, figures: metrics.Metrics) -> App:
+    """The application of a port for metrics alone: /metrics for everybody who reaches it, /healthz and /readyz."""
+    quart = quart_app()
+    metrics.register(quart, figures, proxies=None)
+    wellknown.register_probes(quart, broker)
+    framed: App = limit_body(quart, broker.settings.limits.frame_bytes, Bounds())  # type: ignore[arg-type]  # ASGI
+    return contain(check_origin(framed, Origins(), Bounds()))
 
 
 def quart_app() -> QuartTrio:

@@ -17,6 +17,7 @@ from gateways.gate import Gate
 from gateways.handshake import shake_hands
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.session import SYSTEM
+from gateways.sockets import Sockets
 
 
 def ws_app(
@@ -27,6 +28,7 @@ def ws_app(
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
     clock: Clock = SYSTEM,
     gate: Gate | None = None,
+    sockets: Sockets | None = None,
 ) -> App:
     """The ASGI callable for `/ws`. After `shutdown` each connection finishes what is under way, then closes with 1012.
 
@@ -34,7 +36,16 @@ def ws_app(
     is no good upgrade is refused over HTTP, and its connection closed. Cancelling cuts a connection at once.
     """
 
-    carried = partial(carry, broker, shutdown=shutdown, bounds=bounds, clock=clock, gate=gate, rooms=Rooms())
+    carried = partial(
+        carry,
+        broker,
+        shutdown=shutdown,
+        bounds=bounds,
+        clock=clock,
+        gate=gate,
+        rooms=Rooms(),
+        sockets=sockets or Sockets(),
+    )
 
     async def ws(scope: Scope, receive: Receive, send: Send) -> None:
         stream, read = scope["extensions"][TAKE]()

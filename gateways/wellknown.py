@@ -28,9 +28,19 @@ def register(app: Quart, broker: Broker, public_url: str | None = None) -> None:
         openapi.document(broker.tools.values(), str(info.get("version", "")), public_url)
     )
 
+    register_probes(app, broker)
+
     @app.get("/.well-known/turret.json")
     async def turret() -> Response:
         return _json(broker.wire_info())
+
+    @app.get("/openapi.json")
+    async def described_api() -> Response:
+        return _response(described, 200)
+
+
+def register_probes(app: Quart, broker: Broker) -> None:
+    """Add /healthz and /readyz."""
 
     @app.get("/healthz")
     async def healthz() -> Response:
@@ -42,10 +52,6 @@ def register(app: Quart, broker: Broker, public_url: str | None = None) -> None:
         """503 with the reasons while a load balancer should send no new work."""
         reasons = broker.readiness() + ([] if descriptors.are_left() else [descriptors.NONE_LEFT])
         return _json({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
-
-    @app.get("/openapi.json")
-    async def described_api() -> Response:
-        return _response(described, 200)
 
 
 def register_resources(app: Quart, resources: Resources) -> None:

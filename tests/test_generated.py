@@ -20,7 +20,9 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["refusals.md", "call.md", "config.md", "events.md", "tools.md", "cli.md"])
+@pytest.mark.parametrize(
+    "name", ["refusals.md", "call.md", "config.md", "events.md", "metrics.md", "tools.md", "cli.md"]
+)
 def test_a_printed_page_says_what_the_code_says(name: str) -> None:
     there = ROOT / "docs" / "reference" / name
     assert there.exists(), "run `make docs`"

@@ -8,6 +8,7 @@ get Crashed, and the next ask reads the log again.
 import contextvars
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import trio
@@ -36,6 +37,8 @@ class House:
         self.admission = Admission(late_s)
         """Whether new work is taken now."""
         self.crashes = 0
+        self.turned_away = 0
+        """Letters that found a mailbox full."""
 
     def add(self, kind: str, factory: Factory) -> None:
         """Say how an actor of `kind` is made; a second one for the kind is a programming error."""
@@ -59,6 +62,7 @@ class House:
             reply = Reply()
             refused = self.actor(kind, key).post(Letter(command, reply.answer))
             if isinstance(refused, Refusal):
+                self.turned_away += 1
                 return refused
             if refused is None:
                 answer = await reply.wait()
@@ -97,7 +101,9 @@ class House:
         if actor is None or actor.gone:
             actor = self._factories[kind](key)
             self._alive[(kind, key)] = actor
-            self._nursery.start_soon(self._contain, kind, actor, name=f"{kind} actor")
+            # In a context of its own: an actor outlives the request that started it, and speaks for many.
+            start = contextvars.Context().run
+            start(partial(self._nursery.start_soon, self._contain, kind, actor, name=f"{kind} actor"))
         return actor
 
     def __iter__(self) -> Iterator[Actor[Any]]:

@@ -5,6 +5,7 @@
 2. Nobody is fed by the request that wrote: readers follow what was committed.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
@@ -27,6 +28,8 @@ PAGE_BYTES: Final = 262_144
 """What one poll gives at most, one event apart: a reply must not stall the others."""
 SCAN: Final = 4096
 """Events that one poll looks at before it answers, so that a filter can't make it read for ever."""
+STREAMS: Final = {"pk": "desk", "agent": "agent", "channel": "channel"}
+"""What a stream is called by in statistics, by the begin of its name; others are called by that."""
 
 
 PAGES: Final = 1
@@ -50,6 +53,10 @@ class HubStatistics(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     pending_bytes: int
     slow: int
+    by_kind: dict[str, int]
+    """Readers by what their streams are of: desk, agent, channel, and so on."""
+    resumed: dict[tuple[str, str], int]
+    """Readers that ever began: (true or false: whether without loss; the reason, "" without one) → how many."""
 
 
 class Hub:
@@ -60,6 +67,7 @@ class Hub:
         self._settings = settings
         self._clock = clock
         self._slow = 0
+        self._resumed: Counter[tuple[str, str]] = Counter()
         self._turns = Turns(PAGES)
         self._topics: dict[str, Topic] = {}
         self.convs = ConvWatches()
@@ -86,12 +94,14 @@ class Hub:
         until: int | None = None,
         over: Refusal = OVER,
         held: AbstractContextManager[object] | None = None,
+        counted: bool = True,
     ) -> Reader:
         """Subscribe to a stream, going on after the cursor `after` (None: from now; "0": the oldest kept).
 
         `code`: the desk through which it is followed, for `end`. `until`: Unix seconds at which the right to
-        read ends, and `over`, why it does. `held` is entered now and left when the reader closes (presence). Enter
-        or close the reader, else it stays subscribed. Raises what the store raises. Cancelling subscribes nothing.
+        read ends, and `over`, why it does. `held` is entered now and left when the reader closes (presence).
+        `counted`: it stands in the statistics as one that began. Enter or close the reader, else it stays
+        subscribed. Raises what the store raises. Cancelling subscribes nothing.
         """
         topic = self._topics.get(stream)
         if topic is None:
@@ -105,6 +115,9 @@ class Hub:
         except BaseException:
             reader.close()
             raise
+        if counted:
+            resume = reader.resume
+            self._resumed["true" if resume.recovered else "false", resume.reason or ""] += 1
         return reader
 
     async def poll(
@@ -130,7 +143,7 @@ class Hub:
         seen = size = 0
         page = min(PAGE, limit) if kinds is None and own is None else PAGE
         deadline = trio.current_time() + wait_s
-        async with await self.read(stream, after, code=code, until=until, over=over) as reader:
+        async with await self.read(stream, after, code=code, until=until, over=over, counted=False) as reader:
             cursor = reader.resume.from_
             try:
                 while len(found) < limit and seen < SCAN and size < PAGE_BYTES:
@@ -179,6 +192,10 @@ class Hub:
     def statistics(self) -> HubStatistics:
         """A frozen moment; its cost grows with the readers."""
         readers = [reader for topic in self._topics.values() for reader in topic.readers]
+        by_kind: Counter[str] = Counter(dict.fromkeys(STREAMS.values(), 0))
+        for name, topic in self._topics.items():
+            kind = name.partition(":")[0]
+            by_kind[STREAMS.get(kind, kind)] += len(topic.readers)
         return HubStatistics(
             streams=len(self._topics),
             readers=len(readers),
@@ -186,6 +203,8 @@ class Hub:
             pending=sum(reader.pending[0] for reader in readers),
             pending_bytes=sum(reader.pending[1] for reader in readers),
             slow=self._slow + sum(topic.slow for topic in self._topics.values()),
+            by_kind=dict(by_kind),
+            resumed=dict(self._resumed),
         )
 
     def _left(self, topic: Topic) -> None:

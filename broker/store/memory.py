@@ -15,6 +15,7 @@ import msgspec
 import outcome
 import trio
 
+from broker.histogram import Histogram
 from broker.store.epoch import epoch_of, new_secret
 from broker.store.port import (
     FIELDS,
@@ -31,6 +32,7 @@ from broker.store.port import (
     Remember,
     Remembered,
     Retention,
+    StoreStatistics,
     Then,
     Unavailable,
     Unit,
@@ -402,6 +404,9 @@ class MemoryStore:
 
     def free_bytes(self) -> int:
         return self.free
+
+    def statistics(self) -> StoreStatistics:
+        return StoreStatistics(units=Histogram(()), commits=Histogram(()), checkpoints=Histogram(()))
 
     async def aclose(self) -> None:
         if self._closed:

@@ -216,6 +216,20 @@ Then = Callable[[BaseException | None], None]
 would raise. Must neither block nor raise."""
 
 
+class StoreStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """A moment of a store, for metrics. Sizes are bytes, times seconds; 0 where there is no disk."""
+
+    units: Histogram
+    """Units that were committed together."""
+    commits: Histogram
+    """How long a commit took, from its first statement to the word that it is durable."""
+    checkpoints: Histogram
+    """How long it took to move the write-ahead log into the file, pauses for commits included."""
+    file_bytes: int = 0
+    log_bytes: int = 0
+    """Of the write-ahead log."""
+
+
 class Store(Protocol):
     """Each async method is a checkpoint. Any number of tasks may call any of them at once."""
 
@@ -295,6 +309,10 @@ class Store(Protocol):
 
     def free_bytes(self) -> int:
         """Bytes free where the store lives."""
+        ...
+
+    def statistics(self) -> StoreStatistics:
+        """A moment for metrics; costs two looks at the directory."""
         ...
 
     async def aclose(self) -> None:

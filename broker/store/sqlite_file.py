@@ -169,6 +169,14 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 def renew_secret(db: sqlite3.Connection) -> None:
     """Give a store another secret, and so each of its streams another epoch: what a restore has to do.
 

@@ -1,14 +1,17 @@
 """Figures: what is counted, and what never becomes a label."""
 
+import ipaddress
+
 import httpx
 import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.app import Caller
-from broker.wire.refusals import refuse
-from gateways.metrics import Metrics, measured
-from gateways.web import web_app
+from gateways.figures import BY_NAME, FIGURES, PROCESS
+from gateways.measured import measured
+from gateways.metrics import Metrics
+from gateways.web import metrics_app, web_app
+from tests.support.asgi import asked
 from tests.support.broker import Bench
 from tests.support.broker_fake import FakeBroker
 from tests.support.network import serving
@@ -21,56 +24,6 @@ def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
         for family in text_string_to_metric_families(metrics.text().decode())
         for sample in family.samples
     }
-
-
-@pytest.mark.requirement("http.metrics")
-async def test_calls_are_counted_by_tool_and_outcome() -> None:
-    broker = FakeBroker()
-    metrics = Metrics(broker)  # type: ignore[arg-type]
-    door = measured(broker, metrics)  # type: ignore[arg-type]
-    assert await door.call(Caller(), "echo", b'{"a":1}') == {"echo": {"a": 1}}
-    broker.answers["echo"] = refuse("conflict", "taken")
-    await door.call(Caller(), "echo", b"{}")
-    await door.call(Caller(), "echo", b"{}")
-    broker.answers["echo"] = RuntimeError()
-    with pytest.raises(RuntimeError):
-        await door.call(Caller(), "echo", b"{}")
-    found = samples(metrics)
-    assert found["turret_calls_total", "echo", "ok"] == 1
-    assert found["turret_calls_total", "echo", "conflict"] == 2
-    assert found["turret_calls_total", "echo", "fault"] == 1
-    assert found["turret_call_seconds_count", "echo"] == 4
-
-
-async def test_a_call_that_is_given_up_counts_as_such(autojump_clock: trio.testing.MockClock) -> None:
-    broker = FakeBroker()
-
-    async def wait(*_: object) -> None:
-        await trio.sleep_forever()
-
-    broker.answers["echo"] = wait
-    metrics = Metrics(broker)  # type: ignore[arg-type]
-    with trio.move_on_after(2):
-        await measured(broker, metrics).call(Caller(), "echo", b"{}")  # type: ignore[arg-type]
-    found = samples(metrics)
-    assert found["turret_calls_total", "echo", "cancelled"] == 1
-    assert found["turret_call_seconds_sum", "echo"] == 2
-
-
-@pytest.mark.requirement("http.metrics")
-async def test_names_that_clients_choose_are_no_labels() -> None:
-    broker = FakeBroker()
-    metrics = Metrics(broker)  # type: ignore[arg-type]
-    with pytest.raises(LookupError):
-        await measured(broker, metrics).call(Caller(), "a1b2c3d4e5f6a7b8", b"{}")  # type: ignore[arg-type]
-    assert b"a1b2c3d4e5f6a7b8" not in metrics.text()
-
-
-async def test_the_measured_broker_is_the_broker_in_all_else() -> None:
-    broker = FakeBroker()
-    door = measured(broker, Metrics(broker))  # type: ignore[arg-type]
-    assert door.settings is broker.settings
-    assert door.wire_info() == broker.wire_info()
 
 
 async def test_lag_is_how_late_the_loop_wakes_a_sleeper(autojump_clock: trio.testing.MockClock) -> None:
@@ -106,7 +59,73 @@ async def test_no_id_of_a_deal_stands_in_the_figures(bench: Bench) -> None:
     for secret in (alfa.pk, brav.pk, line.conv, "ALFA", "BRAV", "127.0.0.1"):
         assert secret not in text
     found = samples(metrics)
-    assert found["turret_calls_total", "send_env", "ok"] == 1
-    assert found["turret_accepted_total",] == 2
+    assert found["turret_tool_calls_total", "send_env", "ok"] == 1
+    assert found["turret_envelopes_committed_total",] == 2
     assert found["turret_ready",] == 1
     assert found["turret_actors", "conversation"] == 1
+    assert found["turret_envelopes_total", "accepted"] == 1
+    assert found["turret_readers", "desk"] == 0
+    assert found["turret_signatures_total", "inline"] >= 3
+
+
+@pytest.mark.requirement("observe.documented")
+async def test_every_figure_that_is_shown_is_declared_with_its_kind_and_its_labels(bench: Bench) -> None:
+    metrics = Metrics(bench.broker)
+    for figure in FIGURES:
+        if not figure.of and figure.name.startswith(("turret_connections", "turret_mcp", "turret_outbox")):
+            metrics.feed(figure.name, lambda figure=figure: {"ws": 1} if figure.labels else 1)
+    metrics.called("echo", "ok", 0.1)
+    metrics.sign_ins["token", "ok"] += 1
+    declared = BY_NAME | {figure.name: figure for figure in PROCESS}
+    found = {
+        family.name + ("_total" if family.type == "counter" else ""): family
+        for family in text_string_to_metric_families(metrics.text().decode())
+    }
+    assert found.keys() == declared.keys()
+    for name, family in found.items():
+        figure = declared[name]
+        assert family.type == figure.kind, name
+        if name in BY_NAME:
+            assert family.documentation == figure.help
+            extra = {"le"} if figure.kind == "histogram" else set()
+            for sample in family.samples:
+                own = set(sample.labels) - extra
+                assert own == set(figure.labels), sample
+
+
+@pytest.mark.requirement("observe.local-alone")
+async def test_figures_are_for_this_machine_alone_and_for_no_proxy_on_it(bench: Bench) -> None:
+    metrics = Metrics(bench.broker)
+    proxies = (ipaddress.ip_network("127.0.0.1/32"),)
+    for named, headers, status in (
+        ((), {}, 200),
+        ((), {"x-forwarded-for": "127.0.0.1"}, 404),
+        ((), {"forwarded": "for=127.0.0.1"}, 404),
+        (proxies, {}, 404),
+        (proxies, {"x-forwarded-for": "127.0.0.1"}, 404),
+    ):
+        app = web_app(bench.broker, metrics, proxies=named)
+        assert (await asked(app, "/metrics", headers)).status == status, (named, headers)
+    far = await asked(web_app(bench.broker, metrics), "/metrics", client="203.0.113.9")
+    assert (far.status, b"turret_" in far.body) == (404, False)
+    assert (await asked(web_app(bench.broker, None), "/metrics")).status == 404
+
+
+@pytest.mark.requirement("observe.local-alone", "observe.health")
+async def test_a_port_of_their_own_shows_figures_and_health_and_nothing_else(bench: Bench) -> None:
+    app = metrics_app(bench.broker, Metrics(bench.broker))
+    far = {"client": "203.0.113.9", "server": "203.0.113.1"}
+    assert b"turret_ready 1.0" in (await asked(app, "/metrics", **far)).body
+    assert (await asked(app, "/healthz", **far)).status == 200
+    bench.broker.stopping = True
+    assert (await asked(app, "/readyz", **far)).status == 503
+    assert b"turret_ready 0.0" in (await asked(app, "/metrics", **far)).body
+    for path in ("/v1/wire_info", "/mcp", "/.well-known/turret.json"):
+        assert (await asked(app, path, **far)).status == 404
+    assert (await asked(app, "/metrics", {"host": "rebound.example"}, server="127.0.0.1")).status == 421
+
+
+def test_what_is_not_declared_is_not_shown() -> None:
+    metrics = Metrics(FakeBroker())  # type: ignore[arg-type]
+    with pytest.raises(KeyError):
+        metrics.feed("turret_surprise", lambda: 1)

@@ -1,5 +1,6 @@
 """The house: one actor a key, started on demand, let go when idle, and the ask order."""
 
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ from trio.testing import wait_all_tasks_blocked
 from broker.actors.actor import Actor, Crashed
 from broker.actors.house import House
 from broker.store.memory import MemoryStore
+from broker.wire.refusals import Refusal
+
+WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
 
 class Echo(Actor[str]):
@@ -22,6 +26,10 @@ class Echo(Actor[str]):
         return self.key
 
     async def handle(self, command: Any) -> Any:
+        if command == "who started me":
+            return WHO.get()
+        if command == "wait":
+            await trio.sleep_forever()
         if command == "ask another":
             return await self.house.ask("echo", "other", "hello")
         return (self.key, command)
@@ -46,6 +54,29 @@ async def test_one_actor_a_key() -> None:
         assert house.actor("echo", "a") is house.alive("echo", "a")
         assert house.alive("echo", "b") is None
         assert house.counts() == {"echo": 1}
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("observe.actors-apart")
+async def test_an_actor_knows_nothing_of_the_request_that_started_it() -> None:
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery)
+        WHO.set("the first request")
+        assert await house.ask("echo", "a", "who started me") == "nobody"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("observe.mailboxes")
+async def test_who_finds_a_mailbox_full_is_counted(autojump_clock: Any) -> None:
+    async with trio.open_nursery() as nursery:
+        house = house_of(nursery)
+        for _ in range(9):  # one is handled, eight wait
+            nursery.start_soon(house.ask, "echo", "a", "wait")
+            await wait_all_tasks_blocked()
+        assert house.turned_away == 0
+        refused = await house.ask("echo", "a", "wait")
+        assert isinstance(refused, Refusal)
+        assert (refused.code, house.turned_away) == ("overloaded", 1)
         nursery.cancel_scope.cancel()
 
 

@@ -242,6 +242,20 @@ async def test_statistics_count_what_waits(clock: VirtualClock) -> None:
     assert hub.statistics().streams == 0
 
 
+@pytest.mark.requirement("observe.resumes")
+async def test_readers_are_counted_by_kind_and_by_what_they_lost_and_polls_are_not(
+    clock: VirtualClock,
+) -> None:
+    _, hub, writer = make(clock)
+    await writer.write(2)
+    for stream, after in (("pk:aa", "0"), ("pk:aa", "1.2.3"), ("agent:x", None), ("channel:x", None)):
+        async with await hub.read(stream, after):
+            kind = {"pk": "desk"}.get(stream.partition(":")[0], stream.partition(":")[0])
+            assert hub.statistics().by_kind == {"desk": 0, "agent": 0, "channel": 0, kind: 1}
+    await hub.poll("pk:aa", "0", 1, 0)
+    assert hub.statistics().resumed == {("true", ""): 3, ("false", "unknown"): 1}
+
+
 @pytest.mark.requirement("tools.poll-at-once")
 async def test_a_poll_answers_at_once_with_what_waits(clock: VirtualClock, autojump_clock: MockClock) -> None:
     _, hub, writer = make(clock)

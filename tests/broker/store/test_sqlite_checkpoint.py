@@ -129,3 +129,29 @@ def test_a_checkpoint_says_what_it_could_not_move(tmp_path: Path) -> None:
     assert sqlite_checkpoint.PAGES < sqlite_file.WAL_PAGES
     db.close()
     reader.close()
+
+
+@pytest.mark.requirement("observe.store")
+@pytest.mark.parametrize("hop", ["thread", "inline"])
+async def test_commits_and_checkpoints_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hop: str
+) -> None:
+    monkeypatch.setattr(sqlite, "PAGES", 10)
+    store = SqliteStore(tmp_path, hop=hop)  # type: ignore[arg-type]  # both are literals
+    seen = store.statistics()
+    assert (seen.units.count, seen.commits.count, seen.checkpoints.count) == (0, 0, 0)
+    async with trio.open_nursery() as nursery:
+        for name in ("a", "b", "c"):
+            nursery.start_soon(store.commit, Unit(append=Append(f"conv:{name}", 0, b"x", AT)))
+    seen = store.statistics()
+    assert (seen.units.count, seen.units.sum, seen.commits.count) == (1, 3, 1)
+    assert 0 < seen.commits.sum < 60
+    assert seen.file_bytes > 0
+    assert seen.log_bytes > 0
+    for n in range(8):
+        await store.commit(large(n))
+    with trio.fail_after(5):
+        while not store.statistics().checkpoints.count:
+            await trio.sleep(0)
+    assert 0 < store.statistics().checkpoints.sum < 60
+    await store.aclose()

@@ -49,6 +49,7 @@ SECTIONS = (
     "operator",
     "verifypage",
     "console",
+    "observe",
 )
 """What an id may start with."""
 

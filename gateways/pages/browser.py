@@ -20,6 +20,8 @@ from broker.app import Caller
 from broker.wire import base64url
 
 TOKEN: Final = "token"  # noqa: S105  # the field's name
+OURS: Final = "turret"
+"""The name of the owners' cookie."""
 FIELDS: Final = 100
 """Fields of one form; ours have fewer, but for many agents and scopes."""
 _PURPOSE: Final = b"a form of turret's pages"
@@ -108,27 +110,27 @@ def new_secret() -> str:
     return secrets.token_urlsafe(32)
 
 
-def cookie_name(secure: bool) -> str:
+def cookie_name(secure: bool, name: str = OURS) -> str:
     """`__Host-`: browsers take it by TLS alone, and from this very host."""
-    return "__Host-turret" if secure else "turret"
+    return f"__Host-{name}" if secure else name
 
 
-def read_cookie(headers: Sequence[str], secure: bool) -> str | None:
+def read_cookie(headers: Sequence[str], secure: bool, name: str = OURS) -> str | None:
     """The secret in the Cookie headers; None where there is none, or nothing of a secret's size."""
-    wanted = cookie_name(secure)
+    wanted = cookie_name(secure, name)
     for pair in ";".join(headers).split(
         ";"
     ):  # by hand: others on this host may have set what no parser takes
-        name, _, value = pair.strip().partition("=")
-        if name == wanted and 20 < len(value) < 200 and value.isascii():
+        given, _, value = pair.strip().partition("=")
+        if given == wanted and 20 < len(value) < 200 and value.isascii():
             return value
     return None
 
 
-def write_cookie(secret: str, secure: bool) -> str:
+def write_cookie(secret: str, secure: bool, name: str = OURS, same_site: str = "Lax") -> str:
     """The Set-Cookie header. It ends with the browser's session; the broker ends it before, in any case."""
     tls = "; Secure" if secure else ""
-    return f"{cookie_name(secure)}={secret}; Path=/; HttpOnly; SameSite=Lax{tls}"
+    return f"{cookie_name(secure, name)}={secret}; Path=/; HttpOnly; SameSite={same_site}{tls}"
 
 
 def is_ours(*, origin: str, site: str, host: str, public_url: str | None) -> bool:

@@ -9,9 +9,10 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import jinja2
@@ -56,29 +57,41 @@ class Moved(msgspec.Struct, frozen=True):
 class Shell:
     """Renders pages; made once."""
 
-    def __init__(self) -> None:
-        self.style = (TEMPLATES / "turret.css").read_bytes()
+    def __init__(
+        self,
+        folders: Sequence[Path] = (TEMPLATES,),
+        styles: Sequence[Path] = (TEMPLATES / "turret.css",),
+        at: str = STYLE,
+        headers: Mapping[str, str] = MappingProxyType(HEADERS),
+    ) -> None:
+        """Templates are looked for in `folders`, the first that has one; `styles` are one sheet, which stands `at`."""
+        self.style = b"".join(path.read_bytes() for path in styles)
+        self._headers = dict(headers)
         self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
+            loader=jinja2.FileSystemLoader(folders),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
             finalize=show_text,
         )
-        self._templates.globals["style"] = f"{STYLE}?{hashlib.sha256(self.style).hexdigest()[:12]}"
+        self._templates.globals["style"] = f"{at}?{hashlib.sha256(self.style).hexdigest()[:12]}"
         self._templates.filters.update(day=show_day, iso=iso)
 
     def respond(self, shown: Page | Moved, common: Mapping[str, Any]) -> Response:
         """The answer with the headers of every page. `common`: what every template may say (owner, token …)."""
         if isinstance(shown, Moved):
             response = Response(b"", 303)
-            response.headers.update({**HEADERS, "location": shown.path, **shown.headers})
+            response.headers.update({**self._headers, "location": shown.path, **shown.headers})
             return response
-        text = self._templates.get_template(shown.template).render({**common, **shown.values})
+        text = self.render(shown.template, {**common, **shown.values})
         response = Response(text.encode(), shown.status)
-        response.headers.update({**HEADERS, **shown.headers})
+        response.headers.update({**self._headers, **shown.headers})
         return response
+
+    def render(self, template: str, values: Mapping[str, Any]) -> str:
+        """A template's text, alone."""
+        return self._templates.get_template(template).render(values)
 
     def respond_style(self) -> Response:
         """The one style sheet; its address changes with it."""

@@ -22,6 +22,7 @@ from broker.actors.calls import (
     streams_of,
 )
 from broker.actors.house import House
+from broker.actors.once import Once
 from broker.actors.recent import Recent
 from broker.clock import Clock
 from broker.core import conversation as core
@@ -52,6 +53,22 @@ class Dial(msgspec.Struct, frozen=True):
 
     envelope: Envelope
     sig: Sig
+
+
+class EndCall(msgspec.Struct, frozen=True):
+    """Operators end the call; `note` is for both parties. Answer: Over, also of one that had ended; unknown_conv."""
+
+    note: str = ""
+    once: Once | None = None
+
+
+class Over(msgspec.Struct, frozen=True):
+    """How a call ended: the number of its END, the END's reason if it has one, and when (Unix milliseconds)."""
+
+    conv: str
+    n: int
+    reason: str | None
+    ended_at: int
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -171,6 +188,8 @@ class ConversationActor(Actor[Conversation]):
                 return await self._hang_up(command)
             case Due():
                 return await self._due(command)
+            case EndCall():
+                return await self._end(command)
             case Known():
                 return None
         raise TypeError(type(command))
@@ -235,11 +254,30 @@ class ConversationActor(Actor[Conversation]):
         state = self.state
         if state is None or state.phase is Phase.ENDED:
             return None
-        key = self._keyring.get(state.wire)
         body: dict[str, Any] = {"reason": command.reason}
         if command.by is not None:
             body["by"] = command.by
-        now = self.now()
+        record, canonical = self._farewell(state, body)
+        return await self._append(state, record, canonical)
+
+    async def _end(self, command: EndCall) -> Over | Refusal:
+        state = self.state
+        if state is None:
+            return refuse("unknown_conv", "no conversation has this id")
+        if state.phase is not Phase.ENDED:
+            body = {"reason": "operator", **({"note": command.note} if command.note else {})}
+            write = self._write(state, *self._farewell(state, body))
+            notes = command.once.notes(state.conv) if command.once is not None else ()
+            unit = msgspec.structs.replace(write.unit, puts=(*write.unit.puts, *notes))
+            answer = write.settle(await self.commit(unit))
+            if isinstance(answer, Refusal):
+                return answer
+        reason = (state.end or {}).get("reason")
+        return Over(state.conv, state.n, reason if isinstance(reason, str) else None, state.last_at)
+
+    def _farewell(self, state: Conversation, body: dict[str, Any]) -> tuple[Accepted, bytes]:
+        """The wire's END: its record, and the text that the wire has signed."""
+        key, now = self._keyring.get(state.wire), self.now()
         canonical = envelopes.build(
             conv=ConvId(state.conv),
             n=state.n + 1,
@@ -262,7 +300,7 @@ class ConversationActor(Actor[Conversation]):
             counted=False,
             body=body,
         )
-        return await self._append(state, record, canonical)
+        return record, canonical
 
     async def _due(self, due: Due) -> Any:
         state = self.state
@@ -347,7 +385,7 @@ class ConversationActor(Actor[Conversation]):
         if phase is Phase.ENDED:
             index.append(("ended", at))
         else:
-            index.append(("open", state.caller))
+            index += [("live", "1"), ("open", state.caller)]
             index.append(("open", state.callee) if answered_at is not None else ("ringing", state.callee))
             limit = self._rules.ring_s if phase is Phase.RINGING else self._rules.idle_s
             if due is None:  # by the wall clock of now: `at` lies ahead of it after a step back

@@ -12,5 +12,8 @@ REQUIREMENTS = {
     "moderation.owners": "operators make owners with a password, or with an invitation that sets it once; lists show "
     "no secret",
     "moderation.passwords": "passwords that are guessed first, and what an owner is called, are refused",
+    "moderation.desks": "operators list desks, online, suspended, or by the beginning of their code",
+    "moderation.calls": "operators list the calls in progress, with their envelopes so far",
+    "moderation.end-call": "an operator's end of a call is an END by the wire, with its note, to both, once",
     "moderation.wrong-ids": "a wrong id is not_found with its param's name, and says which list has the right ones",
 }

@@ -31,6 +31,7 @@ from broker.actors.signin import SignIn
 from broker.actors.standing import End, Standing
 from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
 from broker.actors.suspended import Suspended
+from broker.actors.tape import TapeWatch
 from broker.actors.timers import Timers
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
@@ -65,6 +66,7 @@ __all__ = [
     "Refusal",
     "Slow",
     "Statistics",
+    "TapeWatch",
     "Then",
     "Tool",
     "Watch",
@@ -305,6 +307,13 @@ class Broker:
         """Wake-ups for a conversation that the caller may read now; refused as read_conv is. No presence."""
         row = await transcripts.readable(Context(caller, self._services), conv)
         return row if isinstance(row, Refusal) else self._services.hub.convs.watch(conv)
+
+    @_refusing
+    async def tape(self, caller: Caller) -> TapeWatch | Refusal:
+        """Envelopes as they are accepted, from now on: for operators alone. Enter the watch, or close it."""
+        if not caller.operator:
+            return refuse("insufficient_scope", "the tape is for the operators")
+        return self._services.hub.tape.watch()
 
     def wire_info(self) -> dict[str, Any]:
         """The well-known document (wire.md, wire_info); `unsafe_limits` stands there only while they are on."""

@@ -15,6 +15,7 @@ import trio
 
 from broker.actors.convwatch import ConvWatches
 from broker.actors.reader import OVER, PAGE, Delivery, Ended, Reader, Slow, Topic
+from broker.actors.tape import Tape
 from broker.actors.turns import Turns
 from broker.clock import Clock
 from broker.config import Streams
@@ -72,6 +73,8 @@ class Hub:
         self._topics: dict[str, Topic] = {}
         self.convs = ConvWatches()
         """Who is told that a conversation has grown, beside the streams."""
+        self.tape = Tape()
+        """What operators see of everything that is accepted."""
         store.watch(self.committed)
 
     def committed(self, events: Sequence[Event]) -> None:
@@ -84,6 +87,8 @@ class Hub:
         for stream, batch in batches.items():
             topics[stream].hand(batch)
         self.convs.committed(events)
+        if self.tape.watches:
+            self.tape.committed(events)
 
     async def read(
         self,
@@ -182,6 +187,7 @@ class Hub:
         """
         if stream is None:
             topics = list(self._topics.values())
+            self.tape.end(refusal)
         else:
             topics = [self._topics[stream]] if stream in self._topics else []
         ending = [each for topic in topics for each in topic.readers if code is None or each.code == code]

@@ -310,7 +310,7 @@ def _due_next(state: Conversation) -> DueNext | None:
 async def readable(
     context: Context, conv: str, statement: bytes | None = None, sig: str | None = None
 ) -> ConvRow | Refusal:
-    """The conversation's document for a caller that may read it; unknown_conv for all others."""
+    """The conversation's document for a caller that may read it, or for operators; unknown_conv for all others."""
     services = context.services
     who = await _who(context, statement, sig)
     if isinstance(who, Refusal):
@@ -318,7 +318,11 @@ async def readable(
     row = await conv_row(services, conv)
     if row is None or row.dropped:
         return missing_conv(context)
-    if services.settings.transcripts == "parties" and not _is_party(context, who, row):
+    if (
+        services.settings.transcripts == "parties"
+        and not context.caller.operator
+        and not _is_party(context, who, row)
+    ):
         return missing_conv(context)
     return row
 

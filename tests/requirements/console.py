@@ -7,4 +7,7 @@ REQUIREMENTS: dict[str, str] = {
     "verifypage.alone": "the page is one file that asks nobody for anything, served and printed alike",
     "verifypage.hostile": "what a transcript holds is shown as text, whatever it is",
     "verifypage.unable": "a browser that can't verify is told so, and what to do",
+    "console.tape": "operators see each envelope once as it is accepted, the newest of many with how many passed, within "
+    "a second and four times a second at most",
+    "console.tape-free": "while nobody watches the tape, envelopes cost nothing more",
 }

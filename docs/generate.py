@@ -230,43 +230,51 @@ def tools() -> str:
 
     assert AREAS  # importing them has filled the registry
     lines = [NOTE, "# Tools\n", *TOOLS_INTRODUCTION]
-    found = registry.collect()
+    found, theirs = registry.collect(), registry.collect("operator")
     for face in dict.fromkeys(["wire", *(tool.face for tool in found.values())]):
         names = [f"[`{name}`](#{name})" for name, tool in found.items() if tool.face == face]
         lines += [f"**Of the {face}** (`/mcp/{face}`): {', '.join(names)}.\n"]
+    names = [f"[`{name}`](#{name}-operators)" for name in theirs]
+    lines += [f"**Of the operators** (on [their port](#tools-of-the-operators)): {', '.join(names)}.\n"]
     for name, tool in found.items():
-        lines += [f"## {name}\n", tool.description, ""]
-        required = tool.input_schema.get("required", [])
-        rows = [
-            (
-                f"`{param}`" + ("" if param in required else "?"),
-                kind_of(schema),
-                schema.get("description", ""),
-            )
-            for param, schema in tool.input_schema["properties"].items()
-        ]
-        lines += [*(table(("param", "type", "what it is"), rows) if rows else ["No params."]), ""]
-        results = [each for each in tool.output_schema["properties"] if each != "refusal"]
-        if results:
-            lines += ["Result: " + ", ".join(f"`{each}`" for each in results) + ".", ""]
-        lines += [f"Needs {needs_of(tool)}.", ""]
-        hints = [
-            "reads only" if tool.read_only else "changes something",
-            *(["can't be undone"] if tool.destructive else []),
-            *(
-                ["the same request twice has the effect of one"]
-                if tool.idempotent and not tool.read_only
-                else []
-            ),
-            *(["may stream"] if tool.streams else []),
-            *(["takes an idempotency_key"] if tool.keyed else []),
-        ]
-        lines += [f"*{'; '.join(hints).capitalize()}.*", ""]
+        lines += [f"## {name}\n", *tool_lines(tool)]
+    lines += ["## Tools of the operators\n", *OPERATORS_INTRODUCTION]
+    for name, tool in theirs.items():
+        lines += [f"### {name} (operators)\n", *tool_lines(tool)]
     return "\n".join(lines)
+
+
+def tool_lines(tool: Any) -> list[str]:
+    """What one tool does, takes and gives."""
+    lines, required = [tool.description, ""], tool.input_schema.get("required", [])
+    rows = [
+        (
+            f"`{param}`" + ("" if param in required else "?"),
+            kind_of(schema),
+            schema.get("description", ""),
+        )
+        for param, schema in tool.input_schema["properties"].items()
+    ]
+    lines += [*(table(("param", "type", "what it is"), rows) if rows else ["No params."]), ""]
+    results = [each for each in tool.output_schema["properties"] if each != "refusal"]
+    if results:
+        lines += ["Result: " + ", ".join(f"`{each}`" for each in results) + ".", ""]
+    lines += [f"Needs {needs_of(tool)}.", ""]
+    hints = [
+        "reads only" if tool.read_only else "changes something",
+        *(["can't be undone"] if tool.destructive else []),
+        *(["the same request twice has the effect of one"] if tool.idempotent and not tool.read_only else []),
+        *(["may stream"] if tool.streams else []),
+        *(["takes an idempotency_key"] if tool.keyed else []),
+    ]
+    lines += [f"*{'; '.join(hints).capitalize()}.*", ""]
+    return lines
 
 
 def needs_of(tool: Any) -> str:
     """What a tool asks of its caller's token."""
+    if tool.face == "operator":
+        return "the operators' token"
     if tool.scope is None:
         return "no token"
     whose = "an agent's token" if tool.agent else "a token"
@@ -278,6 +286,13 @@ TOOLS_INTRODUCTION = [
     "on plain HTTP, `turret <tool>` on the command line. `?` marks what may be left out. A result may also",
     "be a [refusal](refusals.md). Tokens: [network.md](network.md#tokens-at-the-doors). Over MCP a result that",
     "has words of others in it says so: `untrusted` is true.\n",
+]
+
+
+OPERATORS_INTRODUCTION = [
+    "They stand on the [operators' port](network.md#operators-port) alone: tools on its `/mcp`, `turret admin <tool>`",
+    "on the command line. Their names are a space of their own. How to use them: [operate a",
+    "broker](../how-to/operate.md).\n",
 ]
 
 

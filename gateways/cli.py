@@ -31,6 +31,8 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "canonicalize": ("offline", "the bytes to sign, offline"),
     "call": ("tools", "call any tool by its name"),
     "serve": ("serving", "keep a broker running"),
+    "operator-token": ("operator_token", "a new token for a broker's operators"),
+    "admin": ("admin", "the operators' tools"),
     "backup": ("backup", "a copy of a broker's store, while it runs"),
     "restore": ("restore", "a store made of a backup"),
     "check": ("check", "is a store or a backup whole?"),

@@ -24,14 +24,19 @@ class KeyFileError(Exception):
 
 def save_key(path: Path, key: SigningKey) -> None:
     """Write a new key file with mode 0600 and sync it and its directory. Raises KeyFileError."""
+    save_secret(path, key.seed, "a key file")
+
+
+def save_secret(path: Path, line: str, what: str) -> None:
+    """Write one line of ASCII into a new file as `save_key` does, never over an old one. Raises KeyFileError."""
     try:
         fd = _create(path)
     except FileExistsError:
-        raise KeyFileError(f"{path} exists: a key file is never overwritten") from None
+        raise KeyFileError(f"{path} exists: {what} is never overwritten") from None
     except OSError as fault:
         raise KeyFileError(f"{path}: {fault.strerror}") from None
     with open(fd, "w", encoding="ascii") as file:
-        file.write(key.seed + "\n")
+        file.write(line + "\n")
         file.flush()
         os.fsync(file.fileno())
     _sync_directory(path.parent)

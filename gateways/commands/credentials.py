@@ -93,9 +93,9 @@ async def fetch_token(options: Options, credentials: Credentials, scope: str | N
     """
     if not credentials.given:
         return None
-    _check_way(options.url)
+    check_way(options.url)
     if credentials.token_file is not None:
-        return _read(credentials.token_file)
+        return read_token(credentials.token_file)
     assert credentials.agent is not None  # one of the two is given
     key = load_key(options.key_path())
     async with http_client(options.url) as http:
@@ -103,13 +103,15 @@ async def fetch_token(options: Options, credentials: Credentials, scope: str | N
         return (await Tokens(options.url, key, credentials.agent, WireClock(), http, scopes).get()).text
 
 
-def _check_way(url: str) -> None:
+def check_way(url: str) -> None:
+    """A token may go to this URL: in TLS, or on this machine. Raises Failure."""
     parts = urlsplit(url)
     if parts.scheme in ("http", "ws") and not is_here(url):
         raise Failure("no_tls", f"a token is not sent to {parts.netloc} without TLS: use https", USAGE)
 
 
-def _read(file: str) -> str:
+def read_token(file: str) -> str:
+    """The token in a file that not everybody can read, or on standard input (-). Raises Failure, OSError."""
     if file == "-":
         text = sys.stdin.read(LONGEST + 1)
     else:
@@ -122,5 +124,5 @@ def _read(file: str) -> str:
             )
     token = text.strip()
     if not _TOKEN.fullmatch(token) or len(text) > LONGEST:
-        raise Failure("token_file", f"{file}: expected one line, an access token", USAGE)
+        raise Failure("token_file", f"{file}: expected one line, a token", USAGE)
     return token

@@ -7,7 +7,6 @@
 """
 
 import secrets
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -28,10 +27,10 @@ from gateways.commands.credentials import (
     of_the_key,
     take_credentials,
 )
+from gateways.commands.params import option_name, option_of, read_value, take_params
 from gateways.commands.reading import signer_for
 from gateways.keyfile import load_key
 
-_FORM: Final = {"object": " (JSON, @FILE or -)", "array": " (may be repeated)"}
 _SIGNED: Final = ("statement", "sig", "new_sig")
 _WAY_IN: Final = (
     "this needs a token: give --key FILE of an agent (turret agent-register makes one), with --agent AGENT_ID where no "
@@ -56,12 +55,10 @@ def command_for(tool: Tool) -> click.Command:
     def callback(options: Options, **values: Any) -> None:
         credentials = take_credentials(values)
         new_key: Path | None = values.pop("new_key", None)
-        given = {name: _read(schema, values[name]) for name, schema in _options(tool).items()}
-        params = {name: value for name, value in given.items() if value is not None}
-        options.show(run(_ask, options, tool, params, new_key, credentials))
+        options.show(run(_ask, options, tool, take_params(_options(tool), values), new_key, credentials))
 
     params: list[click.Parameter] = [
-        _option(name, schema, name in _required(tool)) for name, schema in _options(tool).items()
+        option_of(name, schema, name in _required(tool)) for name, schema in _options(tool).items()
     ]
     if "new_sig" in tool.params:
         kind = click.Path(path_type=Path, dir_okay=False)
@@ -88,7 +85,7 @@ def call(options: Options, tool: str, params: str, **values: Any) -> None:
     if known is None:
         raise click.UsageError(f"there is no tool {tool}; there are: {', '.join(tools())}")
     credentials = take_credentials(values)
-    options.show(run(_ask, options, known, _read({"type": "object"}, params), None, credentials))
+    options.show(run(_ask, options, known, read_value({"type": "object"}, params), None, credentials))
 
 
 call.params += credential_options()
@@ -153,37 +150,8 @@ def _required(tool: Tool) -> list[str]:
     return [name for name in _options(tool) if name in needed and name not in _STATEMENT_MEMBERS]
 
 
-def _option(name: str, schema: Mapping[str, Any], required: bool) -> click.Option:
-    kind = schema.get("type")
-    words = str(schema.get("description", "")) + _FORM.get(str(kind), "")
-    return click.Option(
-        [f"--{name.replace('_', '-')}", name],
-        type=click.INT if kind == "integer" else click.BOOL if kind == "boolean" else click.STRING,
-        multiple=kind == "array",
-        required=required,
-        help=words,
-    )
-
-
-def _read(schema: Mapping[str, Any], value: Any) -> Any:
-    """An option's value as the tool takes it. An object keeps its members' own text, down to each digit."""
-    if schema.get("type") == "array":
-        return list(value) if value else None
-    if value is None or schema.get("type") != "object":
-        return value
-    text = value
-    if value == "-":
-        text = sys.stdin.read()
-    elif value.startswith("@"):
-        text = Path(value[1:]).read_text(encoding="utf-8")
-    try:
-        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, RecursionError) as fault:
-        raise click.UsageError(f"that is no JSON object: {fault}") from None
-
-
 def _help(tool: Tool, name: str) -> str:
-    needs = "".join(f" --{option.replace('_', '-')} …" for option in _required(tool))
+    needs = "".join(f" {option_name(name)} …" for name in _required(tool))
     key = " --key FILE" if "statement" in tool.params else ""
     key += " --new-key FILE" if "new_sig" in tool.params else ""
     key += " --key FILE" if tool.scope is not None and not key else ""

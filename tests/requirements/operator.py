@@ -9,5 +9,7 @@ REQUIREMENTS: dict[str, str] = {
     "operator.endpoint": "/mcp of the operators' port has the operators' tools, in both eras, within the bounds of all",
     "operator.apart": "nothing of the public port stands on the operators', and nothing of theirs on a public door",
     "operator.origin": "a page may ask that came from the operators' port itself; nobody gets CORS",
+    "operator.admin": "turret admin has every tool of the operators as a command, shows a token from a file or the "
+    "environment alone, and says in a line what stands in the way; turret operator-token makes one",
     "operator.pages": "all other paths of the operators' port are pages, which know operators by the gate",
 }

@@ -7,6 +7,7 @@ import trio
 
 from broker.wire.keys import SigningKey
 from gateways.client.connect import connect
+from gateways.commands.params import option_name
 from gateways.commands.tools import command_for, tools
 from tests.gateways.client.live import Live
 from tests.gateways.commands.conftest import Turret
@@ -36,7 +37,7 @@ def test_every_tool_has_a_command_with_its_params_as_options(turret: Turret, nam
     options = {option for parameter in command.params for option in parameter.opts}
     signed = {"statement", "sig", "new_sig"} if "statement" in tools()[name].params else set()
     for param in set(tools()[name].params) - signed:
-        assert f"--{param.replace('_', '-')}" in options
+        assert option_name(param) in options
 
 
 @pytest.mark.requirement("cli.tools", "cli.json")

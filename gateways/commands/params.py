@@ -1,0 +1,57 @@
+"""A tool's params as the options of a command, and back: out of its own schema, with nothing listed by hand."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+_FORM: Final = {"object": " (JSON, @FILE or -)", "array": " (may be repeated)"}
+_TAKEN: Final = frozenset(
+    {"url", "key", "wire", "json", "help", "agent", "token_file", "new_key", "config"}
+    | {"operator_url", "operator_token_file"}
+)
+"""What options of the commands themselves are called."""
+_KIND: Final[Mapping[str, Any]] = {"integer": click.INT, "boolean": click.BOOL}
+
+
+def option_of(name: str, schema: Mapping[str, Any], required: bool) -> click.Option:
+    """The option of one param: `--to-agent-id` for to_agent_id. A list is an option that may be repeated."""
+    kind = str(schema.get("type"))
+    return click.Option(
+        [option_name(name), f"param_{name}"],
+        type=_KIND.get(kind, click.STRING),
+        multiple=kind == "array",
+        required=required,
+        help=str(schema.get("description", "")) + _FORM.get(kind, ""),
+    )
+
+
+def option_name(name: str) -> str:
+    """What the option of a param is called: `--param-url` where the command has a --url of its own."""
+    return f"--{'param-' if name in _TAKEN else ''}{name.replace('_', '-')}"
+
+
+def take_params(schemas: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The params that these options were given, as the tool takes them. Raises a usage error for what is no JSON."""
+    read = {name: read_value(schema, values[f"param_{name}"]) for name, schema in schemas.items()}
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def read_value(schema: Mapping[str, Any], value: Any) -> Any:
+    """An option's value as the tool takes it. An object keeps its members' own text, down to each digit."""
+    if schema.get("type") == "array":
+        return list(value) if value else None
+    if value is None or schema.get("type") != "object":
+        return value
+    text = value
+    if value == "-":
+        text = sys.stdin.read()
+    elif value.startswith("@"):
+        text = Path(value[1:]).read_text(encoding="utf-8")
+    try:
+        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, RecursionError) as fault:
+        raise click.UsageError(f"that is no JSON object: {fault}") from None

@@ -1,0 +1,58 @@
+"""A tool's params as options, and back."""
+
+import io
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+from gateways.commands.params import option_name, option_of, read_value, take_params
+
+OBJECT = {"type": "object"}
+
+
+@pytest.mark.requirement("cli.tools")
+def test_an_option_says_what_the_param_is() -> None:
+    option = option_of("agent_id", {"type": "string", "description": "whose"}, True)
+    assert (option.opts, option.name, option.required, option.help) == (
+        ["--agent-id"],
+        "param_agent_id",
+        True,
+        "whose",
+    )
+    many = option_of("scopes", {"type": "array", "description": "which"}, False)
+    assert (many.multiple, many.help) == (True, "which (may be repeated)")
+    assert option_of("limit", {"type": "integer"}, False).type is click.INT
+    assert option_of("test", {"type": "boolean"}, False).type is click.BOOL
+    assert option_of("body", OBJECT, False).help == "(JSON, @FILE or -)"
+
+
+@pytest.mark.requirement("cli.tools")
+@pytest.mark.parametrize("name", ["url", "key", "wire", "json", "agent", "token_file", "operator_url"])
+def test_a_param_that_is_called_like_an_option_of_the_command_has_another(name: str) -> None:
+    assert option_name(name) == f"--param-{name.replace('_', '-')}"
+
+
+@pytest.mark.requirement("cli.tools")
+def test_what_was_not_given_is_left_out() -> None:
+    schemas = {name: {"type": "string"} for name in ("a", "b")} | {"c": {"type": "array"}}
+    assert take_params(schemas, {"param_a": "x", "param_b": None, "param_c": ()}) == {"a": "x"}
+    assert take_params(schemas, {"param_a": None, "param_b": "", "param_c": ("1", "2")}) == {
+        "b": "",
+        "c": ["1", "2"],
+    }
+
+
+@pytest.mark.requirement("cli.tools")
+def test_an_object_comes_as_json_from_a_file_or_from_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "p.json"
+    file.write_text('{"n": 1.0}')
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"n": 1.0}'))
+    for value in ('{"n": 1.0}', f"@{file}", "-"):
+        assert read_value(OBJECT, value) == {"n": msgspec.Raw(b"1.0")}, "each digit is kept"
+    for value in ("[]", "{", "[" * 5000):
+        with pytest.raises(click.UsageError, match="no JSON object"):
+            read_value(OBJECT, value)

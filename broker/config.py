@@ -200,6 +200,15 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """How long an A2A message that waits for its task waits; the task is then answered as it is."""
 
 
+class Log(msgspec.Struct, frozen=True, kw_only=True):
+    """What the broker writes to standard error: one line a record, without secrets."""
+
+    format: Literal["json", "text"] | None = None
+    """Lines of JSON, or text for people. Unset: text on a terminal, else JSON."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least of our own that is written; libraries are heard from warning on."""
+
+
 def raise_limits(limits: Limits) -> Limits:
     """Limits that do not bind in a load test; sizes stay as they are.
 
@@ -238,3 +247,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     verify: Verify = Verify()
     owners: Owners = Owners()
     network: Network = Network()
+    log: Log = Log()

@@ -20,7 +20,7 @@ from websockets.server import ServerProtocol
 
 from broker.app import Broker, Caller
 from broker.clock import Clock
-from gateways import render
+from gateways import render, requestid
 from gateways.bodies import Held, Rooms
 from gateways.flush import Direct
 from gateways.frames import Messages
@@ -104,6 +104,7 @@ class _Door:
 
     async def serve(self, transport: trio.SocketStream) -> None:
         """One connection from accept to end. Here alone its exceptions are contained: the others go on."""
+        requestid.bind(requestid.new_id())
         stream: Stream = transport
         if self._ssl_context is not None:
             stream = trio.SSLStream(transport, self._ssl_context, server_side=True)

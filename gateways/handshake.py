@@ -16,7 +16,7 @@ from websockets.server import ServerProtocol
 
 from broker.app import Broker, Caller
 from broker.wire.refusals import Refusal
-from gateways import render
+from gateways import render, requestid
 from gateways.caller import identify
 from gateways.gate import Gate, refused
 from gateways.listen import Network
@@ -88,7 +88,9 @@ async def _negotiate(
     caller = await identify(broker, scope, proxies, bearer=gate.admit if gate is not None else None)
     if isinstance(caller, Refusal):
         return _plain(*refused(caller, scope, gate))
-    protocol.send_response(protocol.accept(request))
+    response = protocol.accept(request)
+    response.headers["X-Request-Id"] = requestid.current()
+    protocol.send_response(response)
     if protocol.state is not State.OPEN:
         return b"".join(protocol.data_to_send())
     return protocol, caller

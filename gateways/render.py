@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from broker.wire.refusals import Refusal, refuse
-from gateways import jsonrpc
+from gateways import jsonrpc, requestid
 
 log = logging.getLogger(__name__)
 
@@ -129,9 +129,11 @@ def tool_result(refusal: Refusal) -> dict[str, Any]:
 def incident(fault: BaseException, where: str) -> str:
     """Log a fault with its traceback under a new random number, and give the number.
 
-    `where` names the door or the tool; never a conversation, a key or what a client sent.
+    It begins with the id of the request at hand, where there is one: the log is searched by either. `where` names the
+    door or the tool; never a conversation, a key or what a client sent.
     """
-    number = secrets.token_hex(8)
+    request_id = requestid.current()
+    number = f"{request_id}-{secrets.token_hex(4)}" if request_id else secrets.token_hex(8)
     log.error("incident %s in %s", number, where, exc_info=fault)
     return number
 

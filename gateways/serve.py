@@ -25,7 +25,7 @@ from broker.clock import Clock, LoopClock
 from broker.store.port import InUse, NotAStore, SchemaTooNew, Unavailable
 from broker.store.sqlite import SqliteStore
 from broker.wire.refusals import refuse
-from gateways import descriptors
+from gateways import descriptors, logs
 from gateways.caller import read_proxies
 from gateways.configure import (
     OPERATOR,
@@ -36,6 +36,7 @@ from gateways.configure import (
     load,
     split_bind,
 )
+from gateways.console import routes
 from gateways.dealing import serve_dealing
 from gateways.gate import Gate
 from gateways.http import serve_http, tls_context
@@ -64,8 +65,6 @@ log = logging.getLogger("turret")
 BACKLOG: Final = 1024
 UNSAFE_CONNECTIONS: Final = 100_000
 """Connections of a port with --unsafe-limits; none are counted by address, since loopback is exempt."""
-PAGES: Final[tuple[Pages, ...]] = ()
-"""What stands on the operators' port beside their endpoint."""
 NO_OPERATORS: Final = (
     "no operators' port: it needs a token (turret operator-token --out FILE, then --operator-token-file FILE)"
 )
@@ -99,13 +98,12 @@ class _Operators(msgspec.Struct, frozen=True):
 
 def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = False) -> int:
     """Serve until a signal says stop; returns the exit code. One clear line on stderr for what can't be used."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(name)s: %(message)s")
-    logging.getLogger("turret").setLevel(logging.INFO)
     descriptors.take_all()
     descriptors.keep_quiet()
     code = 0
     try:
         configuration = load(config, os.environ, flags)
+        logs.configure(configuration.settings.log)
         token = _operator_token(configuration.serve)
         trio.run(partial(serve, configuration, token, announce=partial(_announce, as_json=as_json)))
     except* (ConfigError, ServeError, SignInKeyError, WireKeyError) as errors:
@@ -232,11 +230,12 @@ async def _serve_doors(
     http_listeners = await _listen(options.bind)
     dealing_listeners = await _listen(options.dealing_bind)
     metrics_listeners = await _listen(options.metrics_bind) if options.metrics_bind else []
-    theirs = await _open_operators(options, broker, operators, proxies, tls)
+    metrics = Metrics(broker)
+    pages = (partial(routes.register, counts=metrics.calls),)
+    theirs = await _open_operators(options, broker, operators, pages, proxies, tls)
     http = (options.public_url or _url("https" if tls else "http", http_listeners)).rstrip("/")
     dealing = options.dealing_url or _url("wss" if tls else "ws", dealing_listeners)
     broker.mcp_url, broker.dealing_url = f"{http}/mcp", dealing
-    metrics = Metrics(broker)
     counted, sockets = measured(broker, metrics), Sockets()
     shutdown = trio.Event()
     bounds = Bounds(connections=UNSAFE_CONNECTIONS) if settings.unsafe_limits else Bounds()
@@ -318,6 +317,7 @@ async def _open_operators(
     options: ServeOptions,
     broker: Broker,
     token: OperatorToken | None,
+    pages: Sequence[Pages],
     proxies: tuple[Network, ...],
     tls: ssl.SSLContext | None,
 ) -> _Operators | None:
@@ -332,7 +332,7 @@ async def _open_operators(
     listeners = await _listen(options.operator_bind)
     url = (options.operator_url or _url("https" if secured else "http", listeners)).rstrip("/")
     ours = options.operator_url if here else url
-    app = operator_app(broker, token, url=ours, proxies=proxies, pages=PAGES)
+    app = operator_app(broker, token, url=ours, proxies=proxies, pages=pages)
     return _Operators(app, listeners, url, secured)
 
 

@@ -26,7 +26,7 @@ from broker.store.port import Unavailable
 from broker.wire import canonical
 from broker.wire.ids import MAX_SAFE, ChannelParam, CodeParam
 from broker.wire.refusals import Refusal, refuse
-from gateways import jsonrpc, render
+from gateways import jsonrpc, render, requestid
 from gateways.caller import Bearing
 from gateways.feeds import Feeds
 from gateways.outbox import Outbox
@@ -101,6 +101,8 @@ class Session:
         self._bearing = bearing
         self._outbox = outbox
         self._challenge = secrets.token_hex(16)
+        self._request = requestid.current()
+        """The connection's id: what is taken from the socket runs in whatever task is at hand."""
         self._underway = Underway(nursery, self._answer, self._begin)
         self._quick = quick_reader(broker)
         self._large = trio.Event()
@@ -222,11 +224,14 @@ class Session:
         try:
             self._outbox.put(_rendered(request.id, outcome))
         except Exception as fault:
-            self._outbox.put(render.jsonrpc_fault(request.id, render.incident(fault, request.tool.name)))
+            with requestid.bound(self._request):
+                number = render.incident(fault, request.tool.name)
+            self._outbox.put(render.jsonrpc_fault(request.id, number))
         self._underway.ended(job)
 
     async def _answer(self, request: jsonrpc.Request, caller: Caller) -> None:
         """Run one tool. Here alone a tool's crash is contained: the peer gets -32603, the rest goes on."""
+        requestid.bind(self._request)
         outbox = self._outbox
         if outbox.full:
             await outbox.wait_room()

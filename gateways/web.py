@@ -18,6 +18,7 @@ from broker.app import Broker
 from broker.wire.refusals import refuse
 from gateways import metrics, plain, registering, render, sse, wellknown
 from gateways.gate import Gate
+from gateways.identified import identified
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.oauth import routes as oauth
 from gateways.oauth.metadata import Resources
@@ -80,7 +81,7 @@ def web_app(
         else:
             await framed(scope, receive, send)
 
-    return contain(check_origin(dispatch, origins, bounds))
+    return identified(contain(check_origin(dispatch, origins, bounds)), proxies)
 
 
 def metrics_app(broker: Broker, figures: metrics.Metrics) -> App:
@@ -89,7 +90,15 @@ def metrics_app(broker: Broker, figures: metrics.Metrics) -> App:
     metrics.register(quart, figures, proxies=None)
     wellknown.register_probes(quart, broker)
     framed: App = limit_body(quart, broker.settings.limits.frame_bytes, Bounds())  # type: ignore[arg-type]  # ASGI
-    return contain(check_origin(framed, Origins(), Bounds()))
+    return identified(contain(check_origin(framed, Origins(), Bounds())))
+
+
+def _place(broker: Broker, resources: Resources | None, sign_in: AuthorizationServer | None) -> Place:
+    """Where A2A's cards say that the doors stand, and how one signs in."""
+    if resources is None:
+        return Place((broker.mcp_url or "").removesuffix(MCP))
+    token = f"{sign_in.issuer}{TOKEN}" if sign_in is not None else None
+    return Place(resources.origins[0], token, f"{sign_in.issuer}{DOCUMENT}" if sign_in is not None else None)
 
 
 def quart_app() -> QuartTrio:

@@ -35,7 +35,7 @@ ALLOW_HEADERS: Final = (
     "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, "
     "Mcp-Name, Mcp-Param-Topic, Idempotency-Key"
 )
-EXPOSE_HEADERS: Final = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
+EXPOSE_HEADERS: Final = "Mcp-Session-Id, WWW-Authenticate, Retry-After, X-Request-Id"
 
 
 class Origins(msgspec.Struct, frozen=True, kw_only=True):

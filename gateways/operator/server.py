@@ -13,6 +13,7 @@ from typing import Any, Final
 from quart_trio import QuartTrio
 
 from broker.app import Broker, Caller, Then, Tool
+from gateways.identified import identified
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.mcp.endpoint import McpApp, mcp_app
 from gateways.mcp.faces import OPERATOR
@@ -71,7 +72,8 @@ def operator_app(
         door: App = mcp if path == MCP or path.startswith(f"{MCP}/") else framed
         await door(scope, receive, send)
 
-    return OperatorApp(contain(check_origin(dispatch, Origins(public_url=url, exact=True), bounds)), mcp)
+    checked = check_origin(dispatch, Origins(public_url=url, exact=True), bounds)
+    return OperatorApp(identified(contain(checked), proxies), mcp)
 
 
 def surface(broker: Broker) -> Surface:

@@ -9,6 +9,13 @@ HOUSE = "broker/actors/house.py"
 STREAMS = "broker/actors/streams.py"
 SQLITE = "broker/store/sqlite.py"
 
+REQUEST_ID = "gateways/requestid.py"
+IDENTIFIED = "gateways/identified.py"
+SESSION = "gateways/session.py"
+RENDER = "gateways/render.py"
+LOGS = "gateways/logs.py"
+REDACTION = "gateways/redaction.py"
+
 MUTANTS = (
     ("observe.names", FIGURES, '"turret_store_commit_seconds"', '"turret_store_commit_ms"'),
     ("observe.documented", METRICS, "labels = figure.labels\n", "labels = ()\n"),
@@ -48,4 +55,29 @@ MUTANTS = (
     ("observe.mailboxes", HOUSE, "                self.turned_away += 1\n", ""),
     ("observe.resumes", STREAMS, "over=over, counted=False)", "over=over)"),
     ("observe.store", SQLITE, "        self._units.add(len(batch))\n", "        self._units.add(1)\n"),
+    (
+        "observe.request-ids",
+        IDENTIFIED,
+        "if peer is None or not is_proxy(peer, proxies):",
+        "if peer is None:",
+    ),
+    ("observe.request-ids", IDENTIFIED, "_FORM.fullmatch(values[0])", "_FORM.match(values[0])"),
+    ("observe.request-ids", REQUEST_ID, "        _request.reset(before)\n", "        pass\n"),
+    ("observe.request-ids", SESSION, "        requestid.bind(self._request)\n", ""),
+    (
+        "observe.request-ids",
+        RENDER,
+        "if request_id else secrets.token_hex(8)",
+        "if False else secrets.token_hex(8)",
+    ),
+    ("observe.logs", LOGS, "ensure_ascii=True", "ensure_ascii=False"),
+    ("observe.logs", LOGS, "each if each.isprintable() else _escape(each)", "each"),
+    ("observe.logs", LOGS, "    root.setLevel(logging.WARNING)\n", "    root.setLevel(logging.DEBUG)\n"),
+    ("observe.no-secrets", LOGS, "            without_secrets,\n", ""),
+    (
+        "observe.no-secrets",
+        REDACTION,
+        "SHOWN if is_secret(str(name)) else redact(each, depth + 1)",
+        "redact(each, depth + 1)",
+    ),
 )

@@ -82,7 +82,9 @@ async def test_sigterm_under_load_finishes_what_is_under_way_and_ends_in_time(tm
             before, began = pairs[0].caller.seen, time.monotonic()
             assert await broker.stop(10) == 0
             assert time.monotonic() - began < 5
-        assert broker.errors.read_text() == "turret: stopping\n"
+        said = [json.loads(line) for line in broker.errors.read_text().splitlines()]
+        assert said[-1]["event"] == "stopping"
+        assert {each["level"] for each in said} == {"info"}
     assert watchers.close is not None
     assert watchers.close.code == 1012
     assert json.loads(watchers.close.reason)["retry_in_ms"] > 0

@@ -93,14 +93,6 @@ def metrics_app(broker: Broker, figures: metrics.Metrics) -> App:
     return identified(contain(check_origin(framed, Origins(), Bounds())))
 
 
-def _place(broker: Broker, resources: Resources | None, sign_in: AuthorizationServer | None) -> Place:
-    """Where A2A's cards say that the doors stand, and how one signs in."""
-    if resources is None:
-        return Place((broker.mcp_url or "").removesuffix(MCP))
-    token = f"{sign_in.issuer}{TOKEN}" if sign_in is not None else None
-    return Place(resources.origins[0], token, f"{sign_in.issuer}{DOCUMENT}" if sign_in is not None else None)
-
-
 def quart_app() -> QuartTrio:
     """A Quart-Trio application without its defaults that cut streams, redirect or answer in HTML."""
     app = QuartTrio("gateways", static_folder=None)

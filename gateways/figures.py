@@ -127,6 +127,36 @@ FIGURES: Final = (
         "Helpers that had to be replaced.",
         of="helper_failures",
     ),
+    Figure(
+        "turret_audit_intact",
+        "gauge",
+        "1 where the last verify_audit_log found the audit log whole, 0 where it did not; absent until one was asked.",
+    ),
+    Figure("turret_webhooks", "gauge", "Webhooks that are not disabled.", of="pushes.pushes"),
+    Figure(
+        "turret_webhooks_waiting",
+        "gauge",
+        "Webhooks that have something to send, now or at the next attempt.",
+        of="pushes.waiting",
+    ),
+    Figure(
+        "turret_webhook_deliveries_total",
+        "counter",
+        "Events that a webhook has taken.",
+        of="pushes.delivered",
+    ),
+    Figure(
+        "turret_webhook_failures_total",
+        "counter",
+        "Attempts to deliver to a webhook that came to nothing.",
+        of="pushes.failed",
+    ),
+    Figure(
+        "turret_webhooks_disabled_total",
+        "counter",
+        "Webhooks that were disabled because they took nothing.",
+        of="pushes.disabled",
+    ),
     Figure("turret_actors", "gauge", "Actors in memory by kind.", ("kind",), "actors"),
     Figure(
         "turret_actor_crashes_total", "counter", "Actors that ended by an unexpected fault.", of="crashes"

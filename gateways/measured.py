@@ -3,13 +3,15 @@
 On the hot path it takes plain numbers alone (gateways.metrics).
 """
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import trio
 
 from broker.app import Again, Broker, Caller, Progress, Then, Tool
 from broker.wire.refusals import Refusal
 from gateways.metrics import ENVELOPES, Metrics
+
+AUDIT: Final = "verify_audit_log"
 
 
 def measured(broker: Broker, metrics: Metrics) -> Broker:
@@ -25,6 +27,7 @@ class _Measured:
         self.tools = broker.tools
         self.settings = broker.settings
         self.admission = broker.admission
+        self._names = {*broker.tools, *getattr(broker, "operator_tools", ())}
         self._acknowledged = metrics.acknowledged.add
         self._called = metrics.called
 
@@ -60,7 +63,7 @@ class _Measured:
             outcome = "cancelled"
             raise
         finally:
-            if name in self.tools:
+            if name in self._names:
                 seconds = trio.current_time() - began
                 if outcome == "ok":
                     self._answered(name, result, seconds)
@@ -85,6 +88,8 @@ class _Measured:
         """A call that was not refused: a repeated envelope is a duplicate, a new one is an acknowledgement."""
         if name not in ENVELOPES:
             self._called(name, "ok", seconds)
+            if name == AUDIT:
+                self._metrics.audit_intact = bool(result.ok)
         elif getattr(result, "replayed", False):
             self._called(name, "duplicate", seconds)
         else:

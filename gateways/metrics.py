@@ -49,16 +49,18 @@ class Metrics:
         """(tool, outcome) → how many."""
         self.times: dict[str, Histogram] = {}
         self.acknowledged = Histogram(CALL_BUCKETS)
+        self.audit_intact: bool | None = None
+        """What the last verification of the audit log found; None: nobody has asked."""
         self.sign_ins: Counter[tuple[str, str]] = Counter()
         self._broker = broker
         self._lag = Histogram(LAG_BUCKETS)
-        self._sources: dict[str, Callable[[], Value]] = {}
+        self._sources: dict[str, Callable[[], Value | None]] = {}
         for name, source in self._own():
             self.feed(name, source)
         self.registry.register(self)
         ProcessCollector(registry=self.registry)
 
-    def feed(self, name: str, source: Callable[[], Value]) -> None:
+    def feed(self, name: str, source: Callable[[], Value | None]) -> None:
         """Have a declared figure asked of `source` at each scrape. KeyError: it is not declared."""
         assert not BY_NAME[name].of, name
         self._sources[name] = source
@@ -98,10 +100,10 @@ class Metrics:
                     yield _family(figure, attrgetter(figure.of)(statistics))
                 except AttributeError:  # a broker of a test's that does not count it
                     continue
-            elif source is not None:
-                yield _family(figure, source())
+            elif source is not None and (value := source()) is not None:
+                yield _family(figure, value)
 
-    def _own(self) -> Iterator[tuple[str, Callable[[], Value]]]:
+    def _own(self) -> Iterator[tuple[str, Callable[[], Value | None]]]:
         yield "turret_build_info", lambda: {VERSION: 1}
         yield "turret_ready", lambda: 0 if self._broker.readiness() else 1
         yield "turret_loop_lag_seconds", lambda: self._lag
@@ -109,6 +111,7 @@ class Metrics:
         yield "turret_acknowledgement_seconds", lambda: self.acknowledged
         yield "turret_tool_calls_total", lambda: self.calls
         yield "turret_tool_call_seconds", lambda: self.times
+        yield "turret_audit_intact", lambda: None if self.audit_intact is None else int(self.audit_intact)
         yield "turret_sign_ins_total", lambda: self.sign_ins
 
     def _envelopes(self) -> Value:

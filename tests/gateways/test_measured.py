@@ -1,6 +1,7 @@
 """Every call is counted and timed, by tool and outcome."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -12,7 +13,7 @@ from gateways.metrics import Metrics
 from gateways.quick import Started, quick_reader
 from tests.gateways.test_metrics import samples
 from tests.support.broker import Bench
-from tests.support.broker_fake import FakeBroker
+from tests.support.broker_fake import FakeBroker, FakeTool
 
 
 @pytest.mark.requirement("http.metrics")
@@ -116,3 +117,27 @@ async def test_steps_of_sign_ins_are_counted_by_outcome(bench: Bench) -> None:
     )
     assert isinstance(answer, Refusal)
     assert samples(metrics)["turret_sign_ins_total", "sign_in", answer.code] == 1
+
+
+@pytest.mark.requirement("observe.operators")
+async def test_operators_calls_are_counted_too(bench: Bench) -> None:
+    metrics = Metrics(bench.broker)
+    door = measured(bench.broker, metrics)
+    await door.call(Caller(operator=True), "list_suspended_agents", b"{}")
+    assert samples(metrics)["turret_tool_calls_total", "list_suspended_agents", "ok"] == 1
+
+
+@pytest.mark.requirement("observe.operators")
+async def test_what_the_last_verification_of_the_audit_found_is_a_figure() -> None:
+    broker = FakeBroker()
+    broker.tools["verify_audit_log"] = FakeTool(name="verify_audit_log", face="operator")
+    metrics = Metrics(broker)  # type: ignore[arg-type]
+    door = measured(broker, metrics)  # type: ignore[arg-type]
+    assert ("turret_audit_intact",) not in samples(metrics)
+    for ok in (True, False):
+        broker.answers["verify_audit_log"] = SimpleNamespace(ok=ok)
+        await door.call(Caller(operator=True), "verify_audit_log", b"{}")
+        assert samples(metrics)["turret_audit_intact",] == int(ok)
+    broker.answers["verify_audit_log"] = refuse("unavailable", "not now")
+    await door.call(Caller(operator=True), "verify_audit_log", b"{}")
+    assert samples(metrics)["turret_audit_intact",] == 0

@@ -76,6 +76,7 @@ async def test_every_figure_that_is_shown_is_declared_with_its_kind_and_its_labe
             metrics.feed(figure.name, lambda figure=figure: {"ws": 1} if figure.labels else 1)
     metrics.called("echo", "ok", 0.1)
     metrics.sign_ins["token", "ok"] += 1
+    metrics.audit_intact = True
     declared = BY_NAME | {figure.name: figure for figure in PROCESS}
     found = {
         family.name + ("_total" if family.type == "counter" else ""): family

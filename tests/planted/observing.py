@@ -80,4 +80,11 @@ MUTANTS = (
         "SHOWN if is_secret(str(name)) else redact(each, depth + 1)",
         "redact(each, depth + 1)",
     ),
+    (
+        "observe.operators",
+        MEASURED,
+        '{*broker.tools, *getattr(broker, "operator_tools", ())}',
+        "{*broker.tools}",
+    ),
+    ("observe.operators", MEASURED, "bool(result.ok)", "True"),
 )

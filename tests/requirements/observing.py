@@ -18,4 +18,5 @@ REQUIREMENTS: dict[str, str] = {
     "its incidents and its lines of the log have it",
     "observe.logs": "the log is one line a record, JSON or text; nothing that somebody wrote leaves its place in it",
     "observe.no-secrets": "no secret that any door is shown stands in the log, also where code fails with it",
+    "observe.operators": "operators' calls are counted as all are, and what the last look at the audit log found",
 }

@@ -58,7 +58,8 @@ def _document(snapshot: Snapshot, row: ChannelRow, roles: dict[str, str]) -> Ite
     said = (row.owner_id, row.members, row.invited)
     invited = sum(role == "invited" for role in roles.values())
     owners = [agent_id for agent_id, role in roles.items() if role == "owner"]
-    found = (owners[0] if len(owners) == 1 else None, len(roles) - invited, invited)
+    nobody = "" if not owners else None  # its owner is gone
+    found = (owners[0] if len(owners) == 1 else nobody, len(roles) - invited, invited)
     if said != found:
         yield Fault(
             "document", row.channel_id, f"owner, members, invited are {said}, its members say {found}"

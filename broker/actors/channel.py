@@ -49,6 +49,18 @@ async def read_member(store: Store, channel_id: str, agent_id: str) -> MemberRow
     return await read_row(store, MemberRow, "member", f"{channel_id}:{agent_id}")
 
 
+def index_of_channel(row: ChannelRow) -> Index:
+    """What a channel is found by."""
+    index: list[tuple[str, str | int]] = [("all", "1")]
+    if row.owner_id:
+        index.append(("owner", row.owner_id))
+    if not row.is_private:
+        index.append(("public", "1"))
+    if row.due is not None:
+        index.append(("due", row.due))
+    return tuple(index)
+
+
 class Do(msgspec.Struct, frozen=True):
     """A command of the core; the answer is its Change's, or a Refusal."""
 
@@ -135,12 +147,7 @@ class ChannelActor(RecordActor[ChannelRow]):
         return agent_id in self.channel.members
 
     def index_of(self, row: ChannelRow) -> Index:
-        index: list[tuple[str, str | int]] = [("all", "1"), ("owner", row.owner_id)]
-        if not row.is_private:
-            index.append(("public", "1"))
-        if row.due is not None:
-            index.append(("due", row.due))
-        return tuple(index)
+        return index_of_channel(row)
 
     async def load(self) -> Record[ChannelRow]:
         record = await super().load()

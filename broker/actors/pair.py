@@ -362,7 +362,7 @@ class PairActor(MailActor):
     async def _ungrant(self, command: Ungrant) -> Any:
         old = self._granted(command.one)
         if old is None:
-            return refuse("not_found", "no operator lets this agent act towards that one")
+            return refuse("not_found", "no operator lets this agent act towards that one", path="to_agent_id")
         return await self._end(old, "revoked", OPERATOR, self.clock.now_ms(), command.once)
 
     def _granted(self, one: str) -> Agreement | None:

@@ -33,6 +33,7 @@ class ChannelRow(msgspec.Struct, frozen=True, omit_defaults=True):
     channel_id: str
     name: str
     owner_id: str
+    """Empty: its owner is gone, and operators have given it to nobody yet."""
     created_at: int
     is_private: bool = False
     topic: str = ""
@@ -119,6 +120,12 @@ class Transfer(msgspec.Struct, frozen=True):
     new_owner_id: str
 
 
+class Appoint(msgspec.Struct, frozen=True):
+    """Operators make an agent the owner, a member or not. The owner before stays in it as a member."""
+
+    new_owner_id: str
+
+
 class Send(msgspec.Struct, frozen=True):
     """A message; the core gives `seq` and `at`."""
 
@@ -136,7 +143,7 @@ class Read(msgspec.Struct, frozen=True):
     seq: int
 
 
-Command = Create | Join | Invite | Leave | Remove | Transfer | Send | Read
+Command = Create | Join | Invite | Leave | Remove | Transfer | Appoint | Send | Read
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -284,6 +291,30 @@ def _transfer(state: Channel, command: Transfer, now: Now) -> Change | Refusal:
     return Change(channel_body(row, state.head, "member"), row, members, notices=notices)
 
 
+def _appoint(state: Channel, command: Appoint, now: Now) -> Change | Refusal:
+    row, chosen = state.row, command.new_owner_id
+    if row is None:
+        return missing()
+    old, new = state.members.get(row.owner_id), state.members.get(chosen)
+    if new is not None and new.role == "owner":
+        return Change(channel_body(row, state.head, None))
+    joins = new is None or new.role == "invited"
+    if joins and row.members >= MAX_MEMBERS:
+        return refuse("quota_exceeded", f"a channel has at most {MAX_MEMBERS} members", reason="members")
+    row = _counted(row, +1 if joins else 0, -1 if new is not None and joins else 0)
+    row = msgspec.structs.replace(row, owner_id=chosen)
+    if new is None or joins:
+        owner = MemberRow(row.channel_id, chosen, "owner", now.wall_ms)
+    else:
+        owner = msgspec.structs.replace(new, role="owner")
+    members: list[tuple[str, MemberRow]] = [(chosen, owner)]
+    if old is not None:
+        members.append((old.agent_id, msgspec.structs.replace(old, role="member")))
+    told = _notice("channel_transferred", row, at=now.wall_ms, by="operator")
+    notices = tuple((agent_id, told) for agent_id, _ in members)
+    return Change(channel_body(row, state.head, None), row, tuple(members), notices=notices)
+
+
 def _send(state: Channel, command: Send, now: Now) -> Change | Refusal:
     row = state.row
     if (refused := inside(row, state.members.get(command.agent_id))) is not None:
@@ -347,6 +378,7 @@ _DECIDE: Final[dict[type[Any], Callable[[Channel, Any, Now], Change | Refusal]]]
     Leave: _leave,
     Remove: _remove,
     Transfer: _transfer,
+    Appoint: _appoint,
     Send: _send,
     Read: _read,
 }
@@ -359,7 +391,7 @@ def channel_body(row: ChannelRow, head: int, role: Role | None) -> dict[str, Any
         "name": row.name,
         "is_private": row.is_private,
         "topic": row.topic,
-        "owner_agent_id": row.owner_id,
+        "owner_agent_id": row.owner_id or None,
         "created_at": row.created_at,
         "members": row.members,
         "head": head,
@@ -387,6 +419,12 @@ def _notice(what: str, row: ChannelRow, *, at: int, by: str) -> dict[str, Any]:
 
 def _counted(row: ChannelRow, members: int, invited: int) -> ChannelRow:
     return msgspec.structs.replace(row, members=row.members + members, invited=row.invited + invited)
+
+
+def without(row: ChannelRow, member: MemberRow) -> ChannelRow:
+    """The row without a member that is gone: what it owned is nobody's."""
+    owner_id = "" if member.role == "owner" else row.owner_id
+    return msgspec.structs.replace(_without(row, member), owner_id=owner_id)
 
 
 def _without(row: ChannelRow, member: MemberRow) -> ChannelRow:

@@ -177,9 +177,11 @@ async def ask(context: Context, agent_id: str, command: Any, kind: type[T]) -> T
 
 def named(answer: T, path: str) -> T | Refusal:
     """An operators' tool's answer, where not_found says which param it is about, and what to do next."""
-    if not isinstance(answer, Refusal) or answer.code != "not_found" or "path" in answer.detail:
+    if not isinstance(answer, Refusal) or answer.code != "not_found":
         return answer
-    return refuse("not_found", f"{answer.message}; {_LISTED[path]} shows what there is", path=path)
+    path = str(answer.detail.get("path", path))
+    listed = f"; {_LISTED[path]} shows what there is" if path in _LISTED else ""
+    return refuse("not_found", answer.message + listed, path=path)
 
 
 async def prove_key(context: Context, jwk: Jwk, proof: Proof, path: str, do: str, **members: Any) -> Any:

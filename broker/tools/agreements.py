@@ -18,7 +18,7 @@ from broker.core.pairviews import AgreementView, ContactRequest, counterpart, sh
 from broker.store.stored import stored
 from broker.tools import agents
 from broker.tools.access import me
-from broker.tools.agents import NO_AGENT
+from broker.tools.agents import NO_AGENT, AgentParam
 from broker.tools.context import Context, Services
 from broker.tools.paging import AfterParam, LimitParam, read_page
 from broker.tools.registry import tool
@@ -27,9 +27,6 @@ from broker.wire.refusals import Refusal, refuse
 DEFAULT_DAYS: Final = 30
 WAIT_S: Final = 10.0
 """How long one request of an agent waits for its others: they are counted one after the other."""
-AgentParam = Annotated[
-    str, Meta(min_length=1, max_length=64, description="the agent's id: `ag_` and 26 characters")
-]
 PurposeParam = Annotated[
     str,
     Meta(min_length=1, max_length=1000, description="what for, in words for the other one; at most 1,000"),

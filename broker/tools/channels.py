@@ -17,8 +17,9 @@ from broker.store.port import Entry
 from broker.store.stored import stored
 from broker.tools import agents
 from broker.tools.access import me
-from broker.tools.agents import NO_AGENT, AgentParam
+from broker.tools.agents import NO_AGENT, AgentParam, named
 from broker.tools.context import Context, Services
+from broker.tools.lookup import disk_full
 from broker.tools.paging import AfterParam, LimitParam, cursor, fitting, read_page
 from broker.tools.registry import tool
 from broker.wire.canonical import canonicalize
@@ -59,7 +60,8 @@ class ChannelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     is_private: bool
     topic: str
-    owner_agent_id: str
+    owner_agent_id: str | None
+    """null: its owner is gone, and the operators have given it to nobody yet."""
     created_at: int
     members: int
     head: int
@@ -235,6 +237,9 @@ async def send_channel_message(
     given = _metadata(metadata)
     if isinstance(given, Refusal):
         return given
+    full = disk_full(context.services, "nothing was written, send it again later")
+    if full is not None:
+        return full
     agent = await agents.find(context.services, me(context))
     if agent is None:
         return NO_AGENT
@@ -296,7 +301,24 @@ async def create_channel_for(
     topic: TopicParam = "",
 ) -> ChannelInfo | Refusal:
     """Create a channel that is owned by the agent named."""
-    return await _create(context, owner_agent_id, name, is_private, topic)
+    return named(await _create(context, owner_agent_id, name, is_private, topic), "owner_agent_id")
+
+
+@tool(face="operator", name="transfer_channel", keyed=True, title="Give a channel to an agent")
+async def transfer_channel_to(
+    context: Context, channel_id: ChannelParam, new_owner_agent_id: AgentParam
+) -> ChannelInfo | Refusal:
+    """Make an agent the owner of a channel, whether it is a member or not: also of one whose owner is gone. The owner
+    before, if it is there, stays in it as a member."""
+    services = context.services
+    if await read_channel(services.store, channel_id) is None:
+        return refuse("not_found", "there is no channel of this id", path="channel_id")
+    refused = await _may_own(services, new_owner_agent_id)
+    if refused is not None:
+        return named(refused, "new_owner_agent_id")
+    command = Do(core.Appoint(new_owner_agent_id), context.once)
+    answer: ChannelInfo | Refusal = await services.house.ask("channel", channel_id, command)
+    return answer
 
 
 async def _create(
@@ -304,7 +326,7 @@ async def _create(
 ) -> ChannelInfo | Refusal:
     """A new channel of an agent's: refused where that may own none, or the name is taken."""
     services = context.services
-    refused = await _may_own(services, owner_id)
+    refused = await _may_own(services, owner_id) or disk_full(services, "no new channel is made")
     if refused is not None:
         return refused
     channel_id = services.new_id("ch_")

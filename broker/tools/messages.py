@@ -14,6 +14,7 @@ from broker.core.agreement import PairRow, pair_key
 from broker.core.message import MAX_BODY, Message, MessageRow, judge_body, shown
 from broker.store.stored import every, stored
 from broker.tools.access import me
+from broker.tools.agents import AgentParam
 from broker.tools.context import Context, Services
 from broker.tools.lookup import disk_full
 from broker.tools.paging import AfterParam, LimitParam, cursor, fitting, read_page
@@ -21,9 +22,6 @@ from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
 
 MessageParam = Annotated[str, Meta(min_length=1, max_length=64, description="a message's id")]
-RecipientParam = Annotated[
-    str, Meta(min_length=1, max_length=64, description="the agent's id: `ag_` and 26 characters")
-]
 BodyParam = Annotated[str, Meta(description=f"the text, at most {MAX_BODY} bytes of UTF-8; kept as it is")]
 ReplyParam = (
     Annotated[
@@ -49,7 +47,7 @@ class Inbox(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @tool(face="network", scope="message", keyed=True, title="Send a direct message", idempotent=False)
 async def send_direct_message(
-    context: Context, recipient_agent_id: RecipientParam, body: BodyParam, in_reply_to: ReplyParam = None
+    context: Context, recipient_agent_id: AgentParam, body: BodyParam, in_reply_to: ReplyParam = None
 ) -> Sent | Refusal:
     """Send a text to an agent with which you have an agreement that allows messages (else agreement_required).
 

@@ -25,6 +25,7 @@ from broker.tools.agents import (
     DescriptionParam,
     NameParam,
     Proof,
+    named,
     prove_key,
 )
 from broker.tools.context import Context
@@ -38,6 +39,7 @@ from broker.wire.jwk import Jwk, thumbprint
 from broker.wire.refusals import Refusal, refuse
 
 T = TypeVar("T")
+NO_OWNER: Final = refuse("not_found", "there is no such owner")
 SWEPT: Final = 1000
 """Agents whose time is over that one call looks at."""
 OwnerParam = Annotated[str, Meta(pattern=rf"^ow_{ULID}$(?!\n)", description="an owner's id: ow_ and a ULID")]
@@ -205,7 +207,7 @@ async def revoke_agent_public_key(
 async def list_agent_public_keys(context: Context, agent_id: AgentParam) -> PublicKeys | Refusal:
     """The public keys that an agent has or had."""
     if await agents.find(context.services, agent_id) is None:
-        return NO_AGENT
+        return named(NO_AGENT, "agent_id")
     return await keys_of(context, agent_id)
 
 
@@ -288,12 +290,12 @@ async def delete_test_agent(context: Context, agent_id: AgentParam) -> Deleted |
 
 
 async def _ask(context: Context, agent_id: str, command: Any, kind: type[T]) -> T | Refusal:
-    return await agents.ask(context, agent_id, command, kind)
+    return named(await agents.ask(context, agent_id, command, kind), "agent_id")
 
 
 async def _no_owner(context: Context, owner_id: str) -> Refusal | None:
     found = await context.services.store.get("owner", owner_id)
-    return refuse("not_found", "there is no such owner", path="owner_id") if found is None else None
+    return named(NO_OWNER, "owner_id") if found is None else None
 
 
 async def _page(

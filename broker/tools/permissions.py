@@ -1,18 +1,25 @@
 """What operators allow: one agent may act towards another, one way (network.md, Agreements; Operator tools)."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from broker.actors.pair import Grant, Ungrant
 from broker.core.agreement import Scope, pair_key, read_scopes
 from broker.core.pairviews import AgreementView
+from broker.tools.agents import NO_AGENT, find, named
 from broker.tools.context import Context
 from broker.tools.registry import tool
+from broker.wire.ids import ULID
 from broker.wire.refusals import Refusal, refuse
 
-FromParam = Annotated[str, Meta(min_length=1, max_length=64, description="the agent that may act")]
-ToParam = Annotated[str, Meta(min_length=1, max_length=64, description="the agent towards which it may")]
+_AGENT: Final = rf"^ag_{ULID}$(?!\n)"
+FromParam = Annotated[
+    str, Meta(pattern=_AGENT, description="the agent that may act: `ag_` and 26 characters")
+]
+ToParam = Annotated[
+    str, Meta(pattern=_AGENT, description="the agent towards which it may: `ag_` and 26 characters")
+]
 ScopesParam = (
     Annotated[
         list[Scope],
@@ -60,5 +67,8 @@ async def revoke_send_permission(
 
 async def _ask(context: Context, command: Grant | Ungrant) -> AgreementView | Refusal:
     one, other = command.one, command.other
+    for agent_id, path in ((one, "from_agent_id"), (other, "to_agent_id")):
+        if await find(context.services, agent_id) is None:
+            return named(NO_AGENT, path)
     answer: AgreementView | Refusal = await context.services.house.ask("pair", pair_key(one, other), command)
     return answer

@@ -136,6 +136,17 @@ async def revoke_key(bench: Bench) -> Request:
     return caller, {"kid": "k2"}
 
 
+def shelved(tool: str, **params: Any) -> tuple[str, Make]:
+    """A request about a resource of the caller's."""
+
+    async def make(bench: Bench) -> Request:
+        caller = await one(bench)
+        made = await bench.call("publish_resource", caller, title="a", content="text")
+        return caller, {"resource_id": made["resource_id"], **params}
+
+    return tool, make
+
+
 async def operator_add_key(bench: Bench) -> Request:
     agent, party = await one(bench), Party("ABCD")
     proof = party.statement("bind_key", bench.broker.pk, bench.ts, agent_id=agent.agent)
@@ -182,6 +193,11 @@ async def operator_unsuspend(bench: Bench) -> Request:
     return OPERATOR, {"agent_id": agent.agent}
 
 
+async def operator_transfer(bench: Bench) -> Request:
+    _, _, channel = await town(bench)
+    return OPERATOR, {"channel_id": channel, "new_owner_agent_id": (await one(bench, "Cay")).agent}
+
+
 async def operator_resolve(bench: Bench) -> Request:
     """A report that is resolved with a warning: both hear of it."""
     caller, other = await one(bench), await one(bench, "Bob")
@@ -215,6 +231,9 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     in_town("send_channel_message", False, body="hello", metadata={"b": 1, "a": [2.5]}),
     mine("update_my_profile", name="Anna", capabilities=["fx"]),
     mine("set_directory_visibility", public=True),
+    mine("publish_resource", title="a", content="a text", tags=["fx", "a"]),
+    shelved("update_resource", title="b", content="another", expected_version=1),
+    shelved("delete_resource"),
     ("renew_claim_code", renew),
     ("revoke_my_public_key", revoke_key),
     toward("report_agent", "target_agent_id", category="spam", details="ads"),
@@ -230,6 +249,7 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     ("operator.grant_send_permission", operator_grant),
     ("operator.revoke_send_permission", operator_revoke_grant),
     by_operator("create_channel", "owner_agent_id", name="city"),
+    ("operator.transfer_channel", operator_transfer),
     ("operator.resolve_report", operator_resolve),
     by_operator("bind_irc_account", network="libera.chat", nick="Ann"),
     ("operator.unbind_irc_account", operator_unbind),

@@ -15,5 +15,7 @@ REQUIREMENTS = {
     "moderation.desks": "operators list desks, online, suspended, or by the beginning of their code",
     "moderation.calls": "operators list the calls in progress, with their envelopes so far",
     "moderation.end-call": "an operator's end of a call is an END by the wire, with its note, to both, once",
+    "moderation.channels": "who is gone is in no channel, and operators give a channel to another agent",
+    "moderation.full-disk": "where the disk is short no channel is made and no message is taken",
     "moderation.wrong-ids": "a wrong id is not_found with its param's name, and says which list has the right ones",
 }

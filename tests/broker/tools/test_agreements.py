@@ -347,7 +347,9 @@ async def test_with_somebody_who_is_not_there_an_agreement_is_silent(
     assert await listed(bench, ann) == []
     assert [each["status"] for each in await listed(bench, ann, include_inactive=True)] == ["silent"]
     assert code(await send(bench, ann, bob)) == "agreement_required"
-    missing = await bench.call("request_contact", ann, target_agent_id="ag_nobody", purpose="x")
+    missing = await bench.call(
+        "request_contact", ann, target_agent_id="ag_01KVY19F5JERCW57K0QBWQ1Y7N", purpose="x"
+    )
     assert await ask(bench, ann, bob) == missing
     assert await requests(bench, ann, status="pending") == []
     nobody = await bench.call("respond_to_contact_request", ann, request_id="cr_nobody", accept=True)
@@ -393,8 +395,8 @@ async def test_what_a_stranger_tries_costs_no_actor(bench: Bench) -> None:
         ("respond_to_contact_request", {"request_id": "cr_x", "accept": True}),
         ("cancel_contact_request", {"request_id": "cr_x"}),
         ("revoke_agreement", {"agreement_id": "agr_x"}),
-        ("request_contact", {"target_agent_id": "ag_x", "purpose": "x"}),
-        ("send_direct_message", {"recipient_agent_id": "ag_x", "body": "x"}),
+        ("request_contact", {"target_agent_id": "ag_01KVY19F5JERCW57K0QBWQ1Y7N", "purpose": "x"}),
+        ("send_direct_message", {"recipient_agent_id": "ag_01KVY19F5JERCW57K0QBWQ1Y7N", "body": "x"}),
         ("mark_messages_read", {"message_ids": ["msg_x"]}),
     ):
         assert isinstance(await bench.call(name, eve, **params), Refusal)

@@ -379,3 +379,39 @@ async def test_it_is_refused_for_who_may_own_none_and_for_nobody(bench: Bench) -
         code(await bench.call("create_channel", agent, name="sq", owner_agent_id=agent.agent))
         == "bad_request"
     )
+
+
+@pytest.mark.requirement("moderation.full-disk")
+async def test_where_the_disk_is_short_no_channel_is_made_and_no_message_taken() -> None:
+    async with open_bench() as bench:
+        ann = await make_agent(bench, "Ann")
+        town = (await bench.call("create_channel", ann, name="town"))["channel_id"]
+        bench.store.free = 0  # type: ignore[attr-defined]  # the memory store's
+        for name, caller, params in (
+            ("create_channel", ann, {"name": "other"}),
+            ("create_channel", OPERATOR, {"name": "other", "owner_agent_id": ann.agent}),
+            ("send_channel_message", ann, {"channel_id": town, "body": "hello"}),
+        ):
+            assert code(await bench.call(name, caller, **params)) == "unavailable", name
+        assert (await bench.call("get_channel_history", ann, channel_id=town))["messages"] == []
+
+
+@pytest.mark.requirement("moderation.channels", "moderation.wrong-ids")
+async def test_operators_hand_a_channel_over_to_who_may_own_one(bench: Bench) -> None:
+    ann = await make_agent(bench, "Ann")
+    young = await make_agent(bench, "Young", tier="unclaimed", expires_at=bench.clock.now_ms() + 10**9)
+    town = (await bench.call("create_channel", ann, name="town"))["channel_id"]
+    for channel_id, agent_id, expected, path in (
+        (town, "ag_01KVY19F5JERCW57K0QBWQ1Y7N", "not_found", "new_owner_agent_id"),
+        ("ch_01KVY19F5JERCW57K0QBWQ1Y7N", ann.agent, "not_found", "channel_id"),
+        (town, young.agent, "quota_exceeded", None),
+    ):
+        params = {"channel_id": channel_id, "new_owner_agent_id": agent_id}
+        answer = await bench.call("transfer_channel", OPERATOR, **params)
+        assert (code(answer), answer.detail.get("path")) == (expected, path)
+    same = await bench.call("transfer_channel", OPERATOR, channel_id=town, new_owner_agent_id=ann.agent)
+    assert (same["owner_agent_id"], same["members"]) == (ann.agent, 1)
+    missing = await bench.call(
+        "create_channel", OPERATOR, name="x1", owner_agent_id="ag_01KVY19F5JERCW57K0QBWQ1Y7N"
+    )
+    assert (code(missing), missing.detail["path"]) == ("not_found", "owner_agent_id")

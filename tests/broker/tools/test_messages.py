@@ -120,7 +120,9 @@ async def test_without_an_agreement_nobody_can_be_told_from_nobody(bench: Bench,
     eve = await make_agent(bench, "Eve")
     fay = await make_agent(bench, "Fay")
     await agree(bench, ann, fay, scopes=["task"])
-    missing = await bench.call("send_direct_message", ann, recipient_agent_id="ag_nobody", body="x")
+    missing = await bench.call(
+        "send_direct_message", ann, recipient_agent_id="ag_01KVY19F5JERCW57K0QBWQ1Y7N", body="x"
+    )
     assert missing.code == "agreement_required"
     for other in (eve, fay, ann):
         assert await send(bench, ann, other) == missing

@@ -76,7 +76,7 @@ async def test_either_agent_may_refuse_a_grant(bench: Bench) -> None:
 async def test_the_grant_is_for_two_agents_that_there_are(bench: Bench) -> None:
     ann = await make_agent(bench, "Ann")
     assert code(await grant(bench, ann, ann)) == "bad_request"
-    assert code(await grant(bench, ann, Caller(agent="ag_nobody"))) == "not_found"
-    assert code(await grant(bench, Caller(agent="ag_nobody"), ann)) == "not_found"
+    assert code(await grant(bench, ann, Caller(agent="ag_01KVY19F5JERCW57K0QBWQ1Y7N"))) == "not_found"
+    assert code(await grant(bench, Caller(agent="ag_01KVY19F5JERCW57K0QBWQ1Y7N"), ann)) == "not_found"
     with pytest.raises(LookupError):  # no public door knows the tool
         await bench.call("grant_send_permission", ann, from_agent_id="a", to_agent_id="b")

@@ -1,0 +1,100 @@
+"""An agent that goes leaves its channels."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from broker.actors.audit import Counts, audit
+from broker.app import Caller
+from broker.store import sqlite_check
+from broker.store.port import Fault
+from broker.store.sqlite import SqliteStore
+from tests.support.agents import make_agent
+from tests.support.broker import Bench, code, open_bench
+from tests.support.registration import OPERATOR
+
+DAY_MS = 86_400_000
+
+
+async def channel(bench: Bench, owner: Caller, name: str, *others: Caller, private: bool = False) -> str:
+    """A channel with members; its id."""
+    made = await bench.call("create_channel", owner, name=name, is_private=private)
+    for each in others:
+        if private:
+            params = {"channel_id": made["channel_id"], "invited_agent_id": each.agent}
+            await bench.call("invite_agent_to_channel", owner, **params)
+        await bench.call("join_channel", each, channel_id=made["channel_id"])
+    return str(made["channel_id"])
+
+
+async def shown(bench: Bench, caller: Caller, name: str) -> Any:
+    listed = (await bench.call("list_channels", caller))["channels"]
+    return next(each for each in listed if each["name"] == name)
+
+
+@pytest.mark.requirement("moderation.channels")
+async def test_who_is_gone_is_counted_in_no_channel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.actors.leaving.AT_ONCE", 2)
+    ann, gone = await make_agent(bench, "Ann"), await make_agent(bench, "Gone", test=True)
+    for number in range(5):
+        await channel(bench, ann, f"town-{number}", gone)
+    invited = await channel(bench, ann, "secret", private=True)
+    params = {"channel_id": invited, "invited_agent_id": gone.agent}
+    await bench.call("invite_agent_to_channel", ann, **params)
+    await bench.call("delete_test_agent", OPERATOR, agent_id=gone.agent)
+    for number in range(5):
+        assert (await shown(bench, ann, f"town-{number}"))["members"] == 1
+    assert await bench.store.find("member", "agent", str(gone.agent)) == []
+    town = (await shown(bench, ann, "town-0"))["channel_id"]
+    assert code(await bench.call("send_channel_message", ann, channel_id=town, body="hello")) == "accepted"
+    bob = await make_agent(bench, "Bob")  # the actor, which has read it before, reads it again
+    assert (await bench.call("join_channel", bob, channel_id=town))["members"] == 2
+
+
+@pytest.mark.requirement("moderation.channels")
+async def test_an_unclaimed_agent_whose_time_is_over_leaves_too(bench: Bench, autojump_clock: Any) -> None:
+    ends = bench.clock.now_ms() + DAY_MS
+    ann = await make_agent(bench, "Ann")
+    young = await make_agent(bench, "Young", tier="unclaimed", expires_at=ends)
+    await channel(bench, ann, "town", young)
+    await trio.sleep(DAY_MS / 1000 + 5)
+    assert (await shown(bench, ann, "town"))["members"] == 1
+
+
+@pytest.mark.requirement("moderation.channels")
+async def test_operators_give_what_a_gone_agent_owned_to_another(bench: Bench) -> None:
+    gone, bob, cay = (
+        await make_agent(bench, "Gone", test=True),
+        await make_agent(bench, "Bob"),
+        await make_agent(bench, "Cay"),
+    )
+    town = await channel(bench, gone, "town", bob, private=True)
+    await bench.call("delete_test_agent", OPERATOR, agent_id=gone.agent)
+    row = await shown(bench, bob, "town")
+    assert (row["owner_agent_id"], row["members"], row["role"]) == (None, 1, "member")
+    assert code(await bench.call("send_channel_message", bob, channel_id=town, body="alone")) == "accepted"
+    given = await bench.call("transfer_channel", OPERATOR, channel_id=town, new_owner_agent_id=cay.agent)
+    assert (given["owner_agent_id"], given["members"]) == (cay.agent, 2)
+    assert (
+        code(await bench.call("invite_agent_to_channel", cay, channel_id=town, invited_agent_id=bob.agent))
+        == "already_exists"
+    )  # as an owner, of a member
+    again = await bench.call("transfer_channel", OPERATOR, channel_id=town, new_owner_agent_id=bob.agent)
+    assert (again["owner_agent_id"], again["members"]) == (bob.agent, 2)
+    assert (await shown(bench, cay, "town"))["role"] == "member"
+    assert code(await bench.call("leave_channel", cay, channel_id=town)) == "accepted"
+
+
+@pytest.mark.requirement("moderation.channels", "channel.check")
+async def test_a_channel_without_an_owner_holds_in_a_check(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "data", hop="inline")
+    async with open_bench(store=store) as bench:
+        gone, bob = await make_agent(bench, "Gone", test=True), await make_agent(bench, "Bob")
+        await channel(bench, gone, "town", bob)
+        await bench.call("delete_test_agent", OPERATOR, agent_id=gone.agent)
+    await store.aclose()
+    with sqlite_check.opened(tmp_path / "data") as (snapshot, _):
+        assert snapshot is not None
+        assert [step for step in audit(snapshot, Counts()) if isinstance(step, Fault)] == []

@@ -27,6 +27,7 @@ some clients read the first page alone."""
 OTHERS_WROTE: Final = frozenset(
     {
         "rows", "rings", "events",
+        "owners", "queue", "reports",  # the operators read these
         "agents", "agreements", "channels", "counterpart", "description", "from_name", "members", "messages", "name",
         "purpose", "requests", "topic", "to_name",
     }

@@ -31,7 +31,7 @@ MUTANTS = (
         "operator.guesses",
         "broker/actors/attempts.py",
         'place_of(address) or "loopback"',
-        'place_of(address) or ""',
+        "place_of(address) or address",
     ),
     (
         "operator.guesses",
@@ -40,8 +40,18 @@ MUTANTS = (
         "",
     ),
     ("operator.endpoint", SERVER, "        self._mcp.drain()", "        pass"),
-    ("operator.apart", SERVER, "= broker.operator_tools", "= {**broker.tools, **broker.operator_tools}"),
-    ("operator.apart", "gateways/mcp/tools.py", 'return tool.face != "operator"', "return True"),
+    (
+        "operator.apart",
+        SERVER,
+        "broker_tools(_OperatorTools(broker), OPERATOR)",
+        "broker_tools(broker, None)",
+    ),
+    (
+        "operator.apart",
+        "broker/app.py",
+        'self.tools: Mapping[str, Tool] = collect("public")',
+        'self.tools: Mapping[str, Tool] = {**collect("operator"), **collect("public")}',
+    ),
     (
         "operator.apart",
         "broker/app.py",

@@ -3,6 +3,7 @@
 import os
 import secrets
 import socket
+import ssl
 from pathlib import Path
 
 import httpx
@@ -60,7 +61,7 @@ async def test_without_a_token_the_port_is_not_opened_and_a_line_says_how_to_get
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    assert await _open_operators(HERE, bench.broker, None, (), None) is None
+    assert await _open_operators(HERE, bench.broker, None, (), (), None) is None
     assert "turret operator-token" in caplog.text
 
 
@@ -72,18 +73,29 @@ async def test_an_address_in_use_is_one_clear_line(bench: Bench) -> None:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         options = msgspec.structs.replace(HERE, operator_bind=where)
         with pytest.raises(ServeError, match=f"cannot listen on {where}: "):
-            await _open_operators(options, bench.broker, OperatorToken(TOKEN), (), None)
+            await _open_operators(options, bench.broker, OperatorToken(TOKEN), (), (), None)
 
 
 @pytest.mark.requirement("operator.port")
-async def test_off_loopback_a_warning_says_so(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    options = ServeOptions(operator_bind="0.0.0.0:0", operator_url="https://ops.example:8768/")
-    theirs = await _open_operators(options, bench.broker, OperatorToken(TOKEN), (), None)
+@pytest.mark.parametrize(
+    ("bind", "url", "told", "warned"),
+    [
+        ("127.0.0.1:0", None, "http://127.0.0.1:", False),
+        ("0.0.0.0:0", None, "https://0.0.0.0:", True),
+        ("0.0.0.0:0", "https://ops.example:8768/", "https://ops.example:8768", True),
+    ],
+)
+async def test_off_loopback_it_is_in_tls_and_a_warning_says_so(
+    bench: Bench, caplog: pytest.LogCaptureFixture, bind: str, url: str | None, told: str, warned: bool
+) -> None:
+    options, tls = ServeOptions(operator_bind=bind, operator_url=url), ssl.create_default_context()
+    theirs = await _open_operators(options, bench.broker, OperatorToken(TOKEN), (), (), tls)
     assert theirs is not None
     for listener in theirs.listeners:
         await listener.aclose()
-    assert theirs.url == "https://ops.example:8768"
-    assert "others can reach the operators' port on 0.0.0.0:0" in caplog.text
+    assert theirs.url.startswith(told)
+    assert theirs.tls is (tls if warned else None)
+    assert ("others can reach the operators' port" in caplog.text) == warned
 
 
 @pytest.mark.requirement("operator.token")

@@ -24,6 +24,7 @@ from gateways.oauth import routes as oauth
 from gateways.oauth.metadata import Resources
 from gateways.oauth.server import DOCUMENT, JWKS, AuthorizationServer
 from gateways.pages import routes
+from gateways.transport import strict_transport
 from gateways.verifying import route as verifying
 from gateways.wrappers import Origins, check_origin, contain, limit_body
 
@@ -81,7 +82,8 @@ def web_app(
         else:
             await framed(scope, receive, send)
 
-    return identified(contain(check_origin(dispatch, origins, bounds)), proxies)
+    checked = contain(check_origin(dispatch, origins, bounds))
+    return identified(strict_transport(checked, origins.public_url), proxies)
 
 
 def metrics_app(broker: Broker, figures: metrics.Metrics) -> App:

@@ -1,7 +1,7 @@
 """What is read without a tool: the wire's document, health, readiness, the OpenAPI document, and the faces' documents
 for clients that need a token (RFC 9728)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,16 @@ from gateways import descriptors, openapi, render
 from gateways.oauth.metadata import WELL_KNOWN, Resources
 
 JSON: Final = "application/json; charset=utf-8"
+DOORS: Final = {
+    "name": "turret",
+    "info": "/.well-known/turret.json",
+    "openapi": "/openapi.json",
+    "mcp": "/mcp",
+    "tools": "/v1/<tool>",
+    "websocket": "/ws",
+    "owners": "/owner",
+}
+"""What `/` says to a program: where to read the wire's document, and where the doors are."""
 SHARED: Final = {
     "access-control-allow-origin": "*",
     "access-control-allow-methods": "GET, OPTIONS",
@@ -29,6 +39,17 @@ def register(app: Quart, broker: Broker, public_url: str | None = None) -> None:
     )
 
     register_probes(app, broker)
+
+    @app.get("/")
+    async def root() -> Response:
+        """For who knows nothing but the address: a browser goes to owners' pages, a program reads where to begin."""
+        if _reads_pages(request.headers.getlist("accept")):
+            response = _response(b"", 303)
+            response.headers["location"] = "/owner"
+        else:
+            response = _json(DOORS)
+        response.headers["vary"] = "Accept"
+        return response
 
     @app.get("/.well-known/turret.json")
     async def turret() -> Response:
@@ -82,6 +103,12 @@ def register_shared(app: Quart, documents: Mapping[str, Callable[[], Any]]) -> N
             return response
 
         app.add_url_rule(path, path, shown, methods=["GET", "OPTIONS"])
+
+
+def _reads_pages(accept: Sequence[str]) -> bool:
+    """Whether a client asks for a page: a browser names text/html, a program takes anything or JSON."""
+    named = [each.partition(";")[0].strip().lower() for each in ",".join(accept).split(",")]
+    return "text/html" in named or "application/xhtml+xml" in named
 
 
 def _json(value: Any, status: int = 200) -> Response:

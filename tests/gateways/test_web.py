@@ -123,7 +123,7 @@ async def test_plain_doors_are_behind_the_body_limit(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["//v1//echo", "/v1/../metrics", "/%2e%2e/x", "/static/x", "/", "/%ff", "/v1/%0a", "/?"]
+    "path", ["//v1//echo", "/v1/../metrics", "/%2e%2e/x", "/static/x", "//x", "/%ff", "/v1/%0a"]
 )
 async def test_odd_paths_are_plain_refusals_without_a_redirect(served: Served, path: str) -> None:
     answer = await exchange(

@@ -1,5 +1,6 @@
 """Documents and probes."""
 
+import json
 from collections.abc import AsyncIterator
 
 import httpx
@@ -8,6 +9,7 @@ import pytest
 from gateways import descriptors
 from gateways.metrics import Metrics
 from gateways.web import web_app
+from tests.support.asgi import asked
 from tests.support.broker import Bench
 from tests.support.broker_fake import FakeBroker
 from tests.support.network import serving
@@ -69,3 +71,31 @@ async def test_documents_are_never_cached_and_take_get_alone(client: httpx.Async
         refused = await client.post(path, json={})
         assert (refused.status_code, refused.json()["refusal"]["code"]) == (405, "bad_request")
         assert "GET" in refused.headers["allow"]
+
+
+@pytest.mark.requirement("observe.root")
+@pytest.mark.parametrize(
+    ("accept", "page"),
+    [
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", True),
+        ("application/json, TEXT/HTML;q=0.5", True),
+        ("*/*", False),
+        ("application/json", False),
+        ("text/htmlx", False),
+        (None, False),
+    ],
+)
+async def test_the_root_leads_a_browser_to_pages_and_a_program_to_the_doors(
+    accept: str | None, page: bool
+) -> None:
+    broker = FakeBroker()
+    app = web_app(broker, Metrics(broker))  # type: ignore[arg-type]
+    answer = await asked(app, "/", {"accept": accept} if accept else {})
+    assert answer.headers["vary"] == "Accept"
+    if page:
+        assert (answer.status, answer.headers["location"], answer.body) == (303, "/owner", b"")
+        return
+    assert answer.status == 200
+    doors = json.loads(answer.body)
+    for path in (doors["info"], doors["openapi"]):
+        assert (await asked(app, path)).status == 200

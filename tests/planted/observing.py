@@ -16,6 +16,9 @@ RENDER = "gateways/render.py"
 LOGS = "gateways/logs.py"
 REDACTION = "gateways/redaction.py"
 
+TRANSPORT = "gateways/transport.py"
+WELLKNOWN = "gateways/wellknown.py"
+
 MUTANTS = (
     ("observe.names", FIGURES, '"turret_store_commit_seconds"', '"turret_store_commit_ms"'),
     ("observe.documented", METRICS, "labels = figure.labels\n", "labels = ()\n"),
@@ -87,4 +90,7 @@ MUTANTS = (
         "{*broker.tools}",
     ),
     ("observe.operators", MEASURED, "bool(result.ok)", "True"),
+    ("observe.hsts", TRANSPORT, '(proxied or scope["scheme"] == "https") and', "True and"),
+    ("observe.hsts", TRANSPORT, ' and name.lower().rstrip(".") != "localhost"', ""),
+    ("observe.root", WELLKNOWN, '"text/html" in named or', '"*/*" in named or "text/html" in named or'),
 )

@@ -19,4 +19,6 @@ REQUIREMENTS: dict[str, str] = {
     "observe.logs": "the log is one line a record, JSON or text; nothing that somebody wrote leaves its place in it",
     "observe.no-secrets": "no secret that any door is shown stands in the log, also where code fails with it",
     "observe.operators": "operators' calls are counted as all are, and what the last look at the audit log found",
+    "observe.hsts": "a host with a name that is reached by TLS tells browsers to come by TLS alone",
+    "observe.root": "/ leads a browser to the owner's pages and tells a program where to begin",
 }

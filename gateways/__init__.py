@@ -5,5 +5,6 @@ the wire. The client in `gateways.client`, a dealer's and an agent's, is the far
 
 Reading order for a newcomer: session.py (one connection), plain.py (one request), gate.py and
 oauth/bearer.py (a token becomes a caller), oauth/server.py and oauth/token.py (where tokens come
-from), pages/site.py (a browser's request becomes a page), serve.py (all of it put together).
+from), pages/site.py (a browser's request becomes a page), operator/server.py (the operators' port),
+serve.py (all of it put together).
 """

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,7 @@ from gateways.mcp.endpoint import McpApp, mcp_app
 from gateways.mcp.protected import Protected
 from gateways.measured import measured
 from gateways.metrics import Metrics
+from gateways.notify import READY, STOPPING, Notifier
 from gateways.oauth.bearer import Bearers
 from gateways.oauth.documents import Documents
 from gateways.oauth.keys import SigningKeys, SignInKeyError
@@ -241,15 +242,9 @@ async def _serve_doors(
     bounds = Bounds(connections=UNSAFE_CONNECTIONS) if settings.unsafe_limits else Bounds()
     resources = _resources(options, http)
     sign_in = _sign_in(options, counted, clock, resources)
-    judge = sign_in or tokens
-    protected, gate = None, None
-    if resources is not None and judge is not None:
-        bearers = Bearers(broker, judge)
-        protected, gate = Protected(resources, bearers), Gate(bearers, resources)
+    protected, gate = _guard(broker, resources, sign_in or tokens)
     mcp = mcp_app(counted, proxies=proxies, protected=protected)
-    metrics.feed("turret_connections", sockets.by_door)
-    metrics.feed("turret_outbox_bytes", sockets.waiting_bytes)
-    metrics.feed("turret_mcp_sessions", lambda: mcp.sessions.statistics().sessions)
+    _feed(metrics, sockets, mcp)
     app = web_app(
         counted,
         None if metrics_listeners else metrics,
@@ -261,36 +256,67 @@ async def _serve_doors(
         sign_in=sign_in,
         gate=gate,
     )
+    both: dict[str, Any] = {"shutdown": shutdown, "proxies": proxies, "bounds": bounds, "sockets": sockets}
+    bots: dict[str, Any] = {
+        "ssl_context": tls,
+        "origins": options.allowed_origins,
+        "clock": clock,
+        "gate": gate,
+    }
+    doors = [
+        partial(serve_http, app, http_listeners, settings, tls=tls, **both),
+        partial(serve_dealing, counted, dealing_listeners, **bots, **both),
+    ]
+    if metrics_listeners:
+        figures = metrics_app(counted, metrics)
+        doors.append(partial(serve_http, figures, metrics_listeners, settings, shutdown=shutdown))
+    if theirs is not None:
+        doors.append(partial(serve_http, theirs.app, theirs.listeners, settings, tls=theirs.tls, **both))
+    ready = Ready(True, http, dealing, theirs.url if theirs else None, broker.pk)
+    stop = partial(_drain, broker, (mcp, theirs.app) if theirs else (mcp,), shutdown)
+    await _run_doors(doors, metrics, partial(announce, ready), stop)
+
+
+async def _run_doors(
+    doors: Sequence[Callable[..., Awaitable[None]]],
+    metrics: Metrics,
+    announce: Callable[[], None],
+    stop: Callable[[], None],
+) -> None:
+    """Open the doors one after the other, say so, and keep them open until a signal says stop; then for STOP_S."""
+    notifier = Notifier()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(metrics.sample_lag)
-        async with trio.open_nursery() as doors:
-            both: dict[str, Any] = {
-                "shutdown": shutdown, "proxies": proxies, "bounds": bounds, "sockets": sockets
-            }  # fmt: skip
-            await doors.start(partial(serve_http, app, http_listeners, settings, tls=tls, **both))
-            dealing_port: dict[str, Any] = {
-                "ssl_context": tls,
-                "origins": options.allowed_origins,
-                "clock": clock,
-                "gate": gate,
-                **both,
-            }
-            await doors.start(partial(serve_dealing, counted, dealing_listeners, **dealing_port))
-            if metrics_listeners:
-                figures = metrics_app(counted, metrics)
-                await doors.start(
-                    partial(serve_http, figures, metrics_listeners, settings, shutdown=shutdown)
-                )
-            if theirs is not None:
-                own: dict[str, Any] = {**both, "tls": theirs.tls}
-                await doors.start(partial(serve_http, theirs.app, theirs.listeners, settings, **own))
+        nursery.start_soon(notifier.keep_alive)
+        async with trio.open_nursery() as opened:
+            for door in doors:
+                await opened.start(door)
             _settle_memory()
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-                announce(Ready(True, http, dealing, theirs.url if theirs else None, broker.pk))
+                announce()
+                notifier.tell(READY)
                 await anext(aiter(signals))
-            _drain(broker, (mcp, theirs.app) if theirs else (mcp,), shutdown)
-            doors.cancel_scope.deadline = trio.current_time() + STOP_S
+            notifier.tell(STOPPING)
+            stop()
+            opened.cancel_scope.deadline = trio.current_time() + STOP_S
         nursery.cancel_scope.cancel()
+
+
+def _guard(
+    broker: Broker, resources: Resources | None, judge: AuthorizationServer | Tokens | None
+) -> tuple[Protected, Gate] | tuple[None, None]:
+    """Who looks at tokens at the faces of MCP and at the other doors; nobody where none are taken."""
+    if resources is None or judge is None:
+        return None, None
+    bearers = Bearers(broker, judge)
+    return Protected(resources, bearers), Gate(bearers, resources)
+
+
+def _feed(metrics: Metrics, sockets: Sockets, mcp: McpApp) -> None:
+    """What the doors know for the figures."""
+    metrics.feed("turret_connections", sockets.by_door)
+    metrics.feed("turret_outbox_bytes", sockets.waiting_bytes)
+    metrics.feed("turret_mcp_sessions", lambda: mcp.sessions.statistics().sessions)
 
 
 def _settle_memory() -> None:

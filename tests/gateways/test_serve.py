@@ -1,6 +1,7 @@
 """turret serve as a process: ready line, doors, refusals to start, SIGTERM, restart on its data."""
 
 import json
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -37,8 +38,12 @@ def refused_to_serve(*flags: str) -> str:
     return done.stderr
 
 
-async def test_all_doors_of_a_served_broker_answer(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as broker:
+@pytest.mark.requirement("observe.service")
+async def test_all_doors_of_a_served_broker_answer_and_its_manager_hears_of_it(tmp_path: Path) -> None:
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(str(tmp_path / "notify"))
+    asked = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "60000000"}
+    async with served(tmp_path / "data", environment=asked) as broker:
         assert broker.ready["ready"] is True
         assert broker.ready["operator"] is None
         async with httpx.AsyncClient(base_url=broker.http) as http:
@@ -57,6 +62,10 @@ async def test_all_doors_of_a_served_broker_answer(tmp_path: Path) -> None:
             names = [tool["name"] for tool in listed["result"]["tools"]]
             assert "send_call" in names
             assert "suspend_desk" not in names
+        assert await broker.stop() == 0
+    with manager:
+        manager.settimeout(5)
+        assert [manager.recv(100) for _ in range(3)] == [b"WATCHDOG=1", b"READY=1", b"STOPPING=1"]
 
 
 @pytest.mark.requirement("signin.metadata", "signin.keys", "oauth.guarded-faces")

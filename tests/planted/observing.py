@@ -19,6 +19,9 @@ REDACTION = "gateways/redaction.py"
 TRANSPORT = "gateways/transport.py"
 WELLKNOWN = "gateways/wellknown.py"
 
+NOTIFY = "gateways/notify.py"
+SERVE = "gateways/serve.py"
+
 MUTANTS = (
     ("observe.names", FIGURES, '"turret_store_commit_seconds"', '"turret_store_commit_ms"'),
     ("observe.documented", METRICS, "labels = figure.labels\n", "labels = ()\n"),
@@ -93,4 +96,6 @@ MUTANTS = (
     ("observe.hsts", TRANSPORT, '(proxied or scope["scheme"] == "https") and', "True and"),
     ("observe.hsts", TRANSPORT, ' and name.lower().rstrip(".") != "localhost"', ""),
     ("observe.root", WELLKNOWN, '"text/html" in named or', '"*/*" in named or "text/html" in named or'),
+    ("observe.service", NOTIFY, "_watchdog_s(environment) / 2", "_watchdog_s(environment) * 2"),
+    ("observe.service", SERVE, "            notifier.tell(STOPPING)\n", ""),
 )

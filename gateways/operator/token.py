@@ -61,7 +61,8 @@ def find_token(file: str | None, environment: Mapping[str, str]) -> OperatorToke
     """The token in this file; else that of TURRET_OPERATOR_TOKEN; None where neither is named. Raises WeakToken, which
     names where the token came from, and OSError."""
     if file is not None:
-        source, text = file, Path(file).read_bytes()[: LONGEST + 2].decode("ascii", "replace")
+        with Path(file).open("rb") as opened:
+            source, text = file, opened.read(LONGEST + 2).decode("ascii", "replace")
     elif (given := environment.get(OPERATOR)) is not None:
         source, text = OPERATOR, given
     else:

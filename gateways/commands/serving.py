@@ -16,7 +16,9 @@ SERVER_LIBRARIES = ("quart", "quart_trio", "hypercorn", "prometheus_client")
 @click.option("--dealing-bind", metavar="HOST:PORT", help="The dealing port for fast bots.")
 @click.option("--operator-bind", metavar="HOST:PORT", help="The operators' port.")
 @click.option(
-    "--operator-token-file", metavar="FILE", help="The file with its token; without one it is not opened."
+    "--operator-token-file",
+    metavar="FILE",
+    help="Its token, or TURRET_OPERATOR_TOKEN has it; without one it is closed.",
 )
 @click.option("--operator-url", metavar="URL", help="Where operators find it.")
 @click.option(

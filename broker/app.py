@@ -22,6 +22,7 @@ from broker.actors.calls import agent_stream, read_restored, stream_name
 from broker.actors.conversation import Tally
 from broker.actors.convwatch import ConvWatch
 from broker.actors.guard import Guard
+from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.janitor import Janitor
 from broker.actors.passwords import Passwords
@@ -39,7 +40,7 @@ from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.desk import DeskRow
 from broker.store.port import Store, StoreStatistics, Unavailable
-from broker.tools import directory, transcripts
+from broker.tools import auditing, directory, transcripts
 from broker.tools.access import may_listen, run_out, unheard, while_allowed
 from broker.tools.areas import AREAS
 from broker.tools.channel_reader import follow_channel
@@ -397,12 +398,12 @@ def _gone(code: str, new_pk: str | None) -> Refusal:
 
 @asynccontextmanager
 async def open_broker(
-    settings: Settings, store: Store, clock: Clock, keyring: Keyring
+    settings: Settings, store: Store, clock: Clock, keyring: Keyring, *, keeper: HeadKeeper | None = None
 ) -> AsyncIterator[Broker]:
     """A broker on an open store, with its actors and timers in a nursery of its own.
 
     Leaving the context lets no new command in, finishes commits under way and ends the actors. The store stays
-    the caller's to close.
+    the caller's to close. `keeper`: where the audit's head is kept apart from it.
     """
     limits, calls = settings.limits, settings.calls
     window_s, restored = limits.window_ms / 1000, await read_restored(store)
@@ -433,6 +434,7 @@ async def open_broker(
             attempts=Attempts(clock),
             passwords=Passwords(settings.owners),
             sign_in=SignIn(clock),
+            keeper=keeper,
         )
         async for agent_id, facts in read_all_facts(store):
             agent_told(services, agent_id, facts)
@@ -445,9 +447,11 @@ async def open_broker(
         nursery.start_soon(services.presence.run)
         nursery.start_soon(services.verifier.run)
         nursery.start_soon(Janitor(store, clock, settings).run)
+        nursery.start_soon(auditing.run, services)
         trio.lowlevel.add_instrument(house.admission)
         try:
             yield broker
+            await auditing.settle(services)
         finally:
             trio.lowlevel.remove_instrument(house.admission)
             nursery.cancel_scope.cancel()

@@ -24,11 +24,13 @@ from broker.actors.agentdocs import (
 )
 from broker.actors.binding import unbind_all
 from broker.actors.calls import agent_stream
+from broker.actors.notes import by_itself
 from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor, Told
 from broker.actors.standing import Facts
 from broker.core import agent as core
 from broker.core.agent import AgentRow, Key, Policy, Suspension
+from broker.core.audit import BROKER, AuditEvent
 from broker.core.claim import ClaimCode
 from broker.core.conversation import Due
 from broker.core.names import looks_of
@@ -89,6 +91,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     owner_id: str
     digest: str
+    once: Once | None = None
 
 
 class RenewClaim(msgspec.Struct, frozen=True):
@@ -207,7 +210,7 @@ class AgentActor(RecordActor[AgentRow]):
                 changed = core.owned(row, owner_id, self._now_s())
                 answer |= {"owner_id": owner_id, "tier": changed.tier}
                 events.append(self._notice("owner_assigned", owner_id=owner_id))
-            case Claim(owner_id, digest):
+            case Claim(owner_id, digest, _):
                 if row.claim is None or row.claim.digest != digest or row.suspended is not None:
                     return NO_CODE
                 changed = core.owned(row, owner_id, self._now_s())
@@ -287,8 +290,12 @@ class AgentActor(RecordActor[AgentRow]):
         return await self.write(None, answer, once=command.once, puts=await self._leave(row))
 
     async def _expire(self, row: AgentRow | None) -> Any:
-        if row is not None and core.is_over(row, self.clock.now_ms()):
-            return await self.write(None, None, puts=await self._leave(row))
+        now = self.clock.now_ms()
+        if row is not None and core.is_over(row, now):
+            kids = [key.kid for key in row.keys]
+            event = AuditEvent(now, BROKER, "agent_expired", self.key, {"name": row.name, "kids": kids})
+            note = by_itself(f"due:{self.key}", event)
+            return await self.write(None, None, puts=[*await self._leave(row), note])
         return None
 
     async def _take_name(self, name: str) -> list[Put] | Refusal:

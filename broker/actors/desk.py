@@ -15,10 +15,12 @@ import msgspec
 from broker.actors.actor import Actor, Stop
 from broker.actors.calls import ConvRow, Holder, pair_name, read_conv_row, streams_of
 from broker.actors.conversation import Dialled, Doubtful, Finished, Rung
+from broker.actors.notes import by_itself
 from broker.actors.once import Once
 from broker.clock import Clock
 from broker.config import Desks
 from broker.core import desk as core
+from broker.core.audit import BROKER, AuditEvent
 from broker.core.conversation import Due
 from broker.core.desk import Capacity, CodeRow, DeskRow, Moving, Place, Places, Ring, Screen
 from broker.store.port import Deliver, Document, Put, Store, Unit
@@ -114,6 +116,7 @@ class Suspend(msgspec.Struct, frozen=True):
     """Operators suspend (or, with on false, release) the desk."""
 
     on: bool
+    once: Once | None = None
 
 
 class DeskActor(Actor[Desk]):
@@ -387,7 +390,7 @@ class DeskActor(Actor[Desk]):
         if desk.row is None:
             return refuse("unknown_desk", "this key holds no desk")
         row = msgspec.structs.replace(desk.row, suspended=command.on)
-        return await self._write(desk, row, (), None, core.row_result(row))
+        return await self._write(desk, row, (), command.once, core.row_result(row))
 
     async def _due(self, desk: Desk) -> Any:
         """A recovery key's move whose time has come. One to a key that meanwhile holds a desk is dropped, and so is
@@ -400,6 +403,22 @@ class DeskActor(Actor[Desk]):
         if over or await self._vacant(row.moving.new_pk) is None:
             return await self._stay(desk, row, row.moving, None)
         return await self._hand_over(desk, row, row.moving.new_pk, None)
+
+    def _noted(
+        self, desk: Desk, once: Once | None, event: tuple[str, dict[str, Any]] | None
+    ) -> tuple[Put, ...]:
+        """What the audit is told of: what a tool asks it to, and how a recovery key's move came to its end."""
+        row = desk.row
+        if once is not None:
+            if once.note is not None and event is not None:
+                once.note.tell(about=event[1]["code"], key=self.key, **event[1])
+            return once.notes(row.code if row is not None else self.key)
+        if row is None or row.moving is None or event is None:
+            return ()
+        told = AuditEvent(
+            self._clock.now_ms(), BROKER, "recovery_move", row.code, {"key": self.key, **event[1]}
+        )
+        return (by_itself(f"due:{self.key}:{row.moving.effective_at}", told),)
 
     async def _touch(self, desk: Desk) -> None:
         """Note that the desk is in use, at most once a day: what is unused lapses."""
@@ -423,7 +442,7 @@ class DeskActor(Actor[Desk]):
         doc = msgspec.json.encode(row) if row is not None else None
         index = _index_of(row) if row is not None else ()
         unit = Unit(
-            puts=(Put("desk", self.key, desk.version, doc, index), *puts),
+            puts=(Put("desk", self.key, desk.version, doc, index), *puts, *self._noted(desk, once, event)),
             deliver=self._events(event) if event is not None else (),
             remember=once.remember(answer) if once is not None else None,
         )
@@ -459,8 +478,8 @@ class DeskActor(Actor[Desk]):
 
 
 def _index_of(row: DeskRow) -> tuple[tuple[str, str | int], ...]:
-    """What a desk is found by: when a recovery key's move is due, and that it is suspended."""
-    index: list[tuple[str, str | int]] = []
+    """What a desk is found by: all are; when a recovery key's move is due, and that it is suspended."""
+    index: list[tuple[str, str | int]] = [("all", "1")]
     if row.moving is not None:
         index.append(("due", row.moving.effective_at))
     if row.suspended:

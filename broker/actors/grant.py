@@ -13,10 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from broker.actors.actor import Actor
+from broker.actors.notes import by_itself
+from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor
 from broker.actors.standing import Facts
 from broker.clock import Clock
 from broker.core import grant as core
+from broker.core.audit import BROKER, AuditEvent
 from broker.core.client import ClientRow
 from broker.core.conversation import Due
 from broker.core.grant import Fresh, GrantRow, Shown, Stolen
@@ -40,6 +43,7 @@ class Make(msgspec.Struct, frozen=True):
     """An owner has consented. Answer: None or Refusal."""
 
     row: GrantRow
+    once: Once | None = None
 
 
 class Redeem(msgspec.Struct, frozen=True):
@@ -61,6 +65,7 @@ class End(msgspec.Struct, frozen=True):
 
     owner_id: str | None = None
     client_id: str | None = None
+    once: Once | None = None
 
 
 class GrantActor(RecordActor[GrantRow]):
@@ -82,22 +87,24 @@ class GrantActor(RecordActor[GrantRow]):
     async def do(self, command: Any) -> Any:
         row, now = self.row, self.clock.now_ms()
         match command:
-            case Make(made):
-                return await self.write(made, None)
+            case Make(made, once):
+                if once is not None and once.note is not None:
+                    once.note.tell(about=self.key, client_id=made.client_id, acts_for=made.subject)
+                return await self.write(made, None, once=once)
             case Due():
                 return await self.write(None, None) if row is not None and row.over_at <= now else None
             case Redeem(shown, fresh):
                 return await self._go_on(core.redeem(row, shown, fresh, now) if row is not None else None)
             case Refresh(shown, digest):
                 return await self._go_on(core.refresh(row, shown, digest, now) if row is not None else None)
-            case End(owner_id, client_id):
+            case End(owner_id, client_id, once):
                 theirs = row is not None and (owner_id or row.owner_id, client_id or row.client_id) == (
                     row.owner_id,
                     row.client_id,
                 )
-                return (
-                    await self.write(None, None) if theirs else refuse("not_found", "there is no such grant")
-                )
+                if not theirs:
+                    return refuse("not_found", "there is no such grant")
+                return await self.write(None, None, once=once)
         raise TypeError(type(command))
 
     async def _go_on(self, decided: GrantRow | Stolen | Refusal | None) -> Any:
@@ -105,7 +112,8 @@ class GrantActor(RecordActor[GrantRow]):
             case GrantRow():
                 return await self.write(decided, decided)
             case Stolen(refusal):
-                return await self.write(None, refusal)
+                event = AuditEvent(self.clock.now_ms(), BROKER, "refresh_token_shown_twice", self.key)
+                return await self.write(None, refusal, puts=[by_itself(f"stolen:{self.key}", event)])
         return decided or refuse_oauth("invalid_grant", "there is no such grant, or not any more")
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from broker.actors.guard import CAP, HOUR_S, Times, place_of
 from broker.clock import Clock
+from broker.core.audit import OTHERS, Sum
 from broker.core.grant import ASK_MS
 from broker.wire.refusals import Refusal, refuse
 
@@ -22,8 +23,6 @@ ASKS: Final = 64
 """Requests for consent from one address that may wait at once."""
 SPARE: Final = 64
 """Sums that fit beside the bound: those of others."""
-OTHERS: Final = "others"
-"""Where refusals are summed up of addresses beyond the bound."""
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,15 +43,6 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     until: int
     """Wall milliseconds."""
     place: str | None = None
-
-
-class Refused(msgspec.Struct, frozen=True):
-    """How often an address was refused a sign-in in one minute (Unix minutes)."""
-
-    minute: int
-    place: str
-    kind: str
-    count: int
 
 
 class SignIn:
@@ -112,11 +102,11 @@ class SignIn:
                 del self._refused[next(iter(self._refused))]
         self._refused[key] = self._refused.get(key, 0) + 1
 
-    def take_refused(self) -> list[Refused]:
-        """The sums of all minutes that are over, oldest first; they are forgotten here."""
+    def take_refused(self, *, all: bool = False) -> list[Sum]:
+        """The sums of all minutes that are over (or, at a stop, of `all`), oldest first; they are forgotten here."""
         this = self._clock.now_ms() // 60_000
-        over = sorted(key for key in self._refused if key[0] != this)
-        return [Refused(*key, self._refused.pop(key)) for key in over]
+        over = sorted(key for key in self._refused if all or key[0] != this)
+        return [Sum(*key, self._refused.pop(key)) for key in over]
 
     def _drop(self, name: str) -> None:
         place = self._asks.pop(name).place

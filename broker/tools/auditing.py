@@ -3,45 +3,68 @@
 1. The registry makes the note before the tool runs; the actor that makes the change carries it in its own commit
    (Once.notes). Where the change is no actor's of ours, or has several commits, the note follows right after it.
 2. Arguments are noted, but for those that are secret, long, or a proof.
+3. Then the auditor is asked to give it its place: an operator's tool waits for that, a little. Whatever becomes of it,
+   the change stands, and so does its answer.
+4. What happens without a tool is noted where it happens; refused sign-ins each minute, in sums.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+import trio
 
-from broker.actors.notes import Note
+from broker.actors.actor import Crashed
+from broker.actors.auditor import FAR, KEY, Drain
+from broker.actors.notes import WAITING, WAITS, Note, by_itself
 from broker.actors.once import Once
-from broker.core.audit import AuditEvent
-from broker.store.port import InDoubt, Unavailable, Unit
-from broker.tools.context import Context
+from broker.core.audit import AuditEvent, Refusals
+from broker.store.port import Conflict, InDoubt, Unavailable, Unit
+from broker.tools.context import Context, Services
+from broker.wire.ids import CODE
 from broker.wire.refusals import Refusal
 
+log = logging.getLogger("turret.audit")
 OPERATOR: Final = "operator"
+AUDITOR: Final = "auditor"
 SUBJECTS: Final = (
     "agent_id", "from_agent_id", "target_agent_id", "channel_id", "owner_id", "report_id", "kid", "code", "conv",
+    "grant_id",
 )  # fmt: skip
 """Of the arguments, or of the answer, the first of these is what the change was made to."""
-SECRET: Final = frozenset({"password", "proof", "credential", "statement", "sig", "new_sig", "details"})
-"""Never noted: secrets, proofs, and what agents confide to the operators."""
+SECRET: Final = frozenset(
+    {
+        "ask", "client_secret", "credential", "details", "headers", "invitation", "jti", "new_password", "new_sig",
+        "password", "proof", "refresh_token", "secret", "session", "sig", "statement", "token", "url", "verifier",
+    }
+)  # fmt: skip
+"""Never noted: secrets, proofs, and what agents confide to the operators. (A webhook's URL may hold a secret.)"""
 LONGEST: Final = 500
 """Characters of a text that is noted; of a longer one so many."""
+WAIT_S: Final = 2.0
+"""How long an operator's answer, and the end of the broker, wait for the place in the chain."""
+MINUTE_S: Final = 60.0
+TURNS: Final = 16
+"""How often the auditor is asked at the end: what waits then, waits for the next start."""
 
 
 def begin(context: Context, kind: str, arguments: Mapping[str, Any]) -> tuple[Context, Note]:
     """The call's context with a note for the change that it asks for."""
     services, caller = context.services, context.caller
-    actor = OPERATOR if caller.operator else caller.principal or caller.pk or caller.address
+    # Of the verbs behind the pages `owner_id` is whose the browser's session is.
+    actor = OPERATOR if caller.operator else caller.principal or caller.pk or arguments.get("owner_id")
+    shown = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None and not _is_secret(name, value) and (name, value) != ("owner_id", actor)
+    }
     event = AuditEvent(
         at=services.clock.now_ms(),
-        actor=actor,
+        actor=actor or caller.address,
         kind=kind,
-        subject=_subject(arguments),
-        detail={
-            name: _shown(value)
-            for name, value in arguments.items()
-            if name not in SECRET and value is not None
-        },
+        subject=_subject(shown),
+        detail={name: _shown(value) for name, value in shown.items()},
     )
     note = Note(services.new_id("au_"), event)
     once = context.once or Once("", "", b"", 0)
@@ -49,18 +72,82 @@ def begin(context: Context, kind: str, arguments: Mapping[str, Any]) -> tuple[Co
 
 
 async def finish(context: Context, note: Note, answer: Any) -> None:
-    """After the tool: a change whose commit did not carry the note is noted now. A refusal changed nothing."""
-    if isinstance(answer, Refusal) or (isinstance(answer, dict) and answer.get("replayed")):
+    """After the tool: a change whose commit did not carry the note is noted now, and the note gets its place. A refusal
+    changed nothing, and what was done before was noted then."""
+    services = context.services
+    if isinstance(answer, Refusal) or _is_replay(answer):
         return
     if not note.taken:
         try:
-            await context.services.store.commit(Unit(puts=(note.put(_subject(msgspec.to_builtins(answer))),)))
-        except (Unavailable, InDoubt):
-            return  # the change stands, and says so; what can't be written now can't be noted
+            await services.store.commit(Unit(puts=(note.put(_subject(msgspec.to_builtins(answer))),)))
+        except (Unavailable, InDoubt) as error:
+            # The change stands, and says so; what can't be written now can't be noted.
+            log.error("%s by %s was done and is not noted: %s", note.event.kind, note.event.actor, error)
+            return
+    if context.caller.operator:
+        await drain(services)
+    elif services.house.actor(AUDITOR, KEY).waiting() < 2:  # another letter would find nothing left to do
+        services.house.rouse(AUDITOR, KEY, Drain())
+
+
+async def drain(services: Services, turns: int = 1) -> None:
+    """Have what waits get its place, WAIT_S at most. It raises nothing: what waits is durable, and goes on waiting."""
+    with trio.move_on_after(WAIT_S):
+        for _ in range(turns):
+            try:
+                answer = await services.house.ask(AUDITOR, KEY, Drain())
+            except Crashed:  # the house has logged it
+                return
+            if isinstance(answer, Refusal) or not answer:
+                return
+
+
+async def run(services: Services) -> None:
+    """Each minute: refused sign-ins in sums, and the places of what was noted without a tool. For ever; cancelling
+    loses nothing but the sums of that minute."""
+    refusals = services.refusals
+    services.house.rouse(AUDITOR, KEY, Drain())
+    while True:
+        await trio.sleep(MINUTE_S)
+        await _turn(services, refusals, all=False)
+
+
+async def settle(services: Services) -> None:
+    """At a clean stop: the same for the minute that is not over."""
+    with trio.move_on_after(WAIT_S):
+        await _turn(services, services.refusals, all=True, turns=TURNS)
+
+
+async def _turn(services: Services, refusals: Refusals, *, all: bool, turns: int = 1) -> None:
+    now = services.clock.now_ms()
+    events = refusals.events(services.sign_in.take_refused(all=all), now)
+    try:
+        if events:
+            puts = tuple(by_itself(services.new_id("au_"), event) for event in events)
+            await services.store.commit(Unit(puts=puts))
+        waits = bool(await services.store.due(WAITING, WAITS, FAR, 1))
+    except (Unavailable, InDoubt, Conflict) as error:
+        log.warning("the audit goes on later: %s", type(error).__name__)
+        return
+    if waits:
+        await drain(services, turns)
+
+
+def _is_replay(answer: Any) -> bool:
+    return bool(answer.get("replayed") if isinstance(answer, dict) else getattr(answer, "replayed", False))
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    # A desk's code is in every telephone book; a claim code, an invitation's or a consent's is a secret.
+    return name in SECRET or (name == "code" and not (isinstance(value, str) and CODE.fullmatch(value)))
 
 
 def _subject(members: Mapping[str, Any]) -> str | None:
-    return next((str(members[name]) for name in SUBJECTS if members.get(name) is not None), None)
+    for name in SUBJECTS:
+        value = members.get(name)
+        if value is not None and not _is_secret(name, value):
+            return str(value)
+    return None
 
 
 def _shown(value: Any) -> Any:

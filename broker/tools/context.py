@@ -11,6 +11,7 @@ from broker.actors.attempts import Attempts
 from broker.actors.conversation import Tally
 from broker.actors.followers import Followers
 from broker.actors.guard import Guard
+from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.once import Once
 from broker.actors.passwords import Passwords
@@ -23,6 +24,7 @@ from broker.actors.suspended import Suspended
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
+from broker.core.audit import Refusals
 from broker.core.conversation import Rules
 from broker.store.port import Store
 from broker.tools.follows import Follows
@@ -120,6 +122,10 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Requests with an idempotency key that are being done."""
     key_rate: KeyRate
     """How many of them there may be."""
+    keeper: HeadKeeper | None = None
+    """Where the audit's head is kept beside the store; None: nowhere."""
+    refusals: Refusals = msgspec.field(default_factory=Refusals)
+    """How refused sign-ins are summed up for the audit."""
 
     def new_id(self, prefix: str) -> str:
         """A fresh id: the prefix (`ag_`) and a ULID."""

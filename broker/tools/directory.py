@@ -1,12 +1,13 @@
 """Desks and codes: who answers to which four letters, who is online, and the statements that change it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from broker.actors.desk import CancelMove, Close, MayOpen, Move, Open, SetScreen, Suspend
+from broker.actors.once import joined
 from broker.core.desk import Screen, row_result
 from broker.store.stored import damaged
 from broker.tools.context import Context
@@ -16,6 +17,7 @@ from broker.tools.registry import tool
 from broker.wire.ids import CODE, CodeParam
 from broker.wire.refusals import Refusal, refuse
 
+T = TypeVar("T")
 Codes = Annotated[
     list[Annotated[str, Meta(pattern=r"^[A-Z]{4}$(?!\n)")]],
     Meta(max_length=64, description="the desks asked about, at most 64; none: all that are online"),
@@ -89,26 +91,26 @@ async def open_desk(context: Context, statement: StatementParam, sig: SigParam) 
     return await _settled(context, proven, answer)
 
 
-@tool(face="wire", title="Move a desk", destructive=True)
+@tool(face="wire", title="Move a desk", destructive=True, audited=True)
 async def move_desk(
     context: Context, statement: StatementParam, sig: SigParam, new_sig: SigParam
 ) -> DeskResult | Refusal:
     """Move a desk to a new key: a statement {do: move_desk, code, new_pk, …} signed by the old key and, over the same
     bytes, by the new one (new_sig). By the recovery key it takes effect after a day, and can be cancelled until then.
     """
-    proven = await prove(context, statement, sig, "move_desk", new_sig)
+    proven = _noted(context, await prove(context, statement, sig, "move_desk", new_sig))
     if not isinstance(proven, Proven):
         return _result(proven)
     return await _settled(context, proven, await _still(_move, context, proven))
 
 
-@tool(face="wire", title="Cancel a desk's move")
+@tool(face="wire", title="Cancel a desk's move", audited=True)
 async def cancel_move(context: Context, statement: StatementParam, sig: SigParam) -> DeskResult | Refusal:
     """Cancel the move that a recovery key asked for: a statement {do: cancel_move, code, …} of the desk's own key."""
     return await _by_own_key(context, statement, sig, "cancel_move")
 
 
-@tool(face="wire", title="Close a desk", destructive=True)
+@tool(face="wire", title="Close a desk", destructive=True, audited=True)
 async def close_desk(context: Context, statement: StatementParam, sig: SigParam) -> DeskResult | Refusal:
     """Close a desk: a statement {do: close_desk, code, …} of its key. The code stays reserved for 90 days."""
     return await _by_own_key(context, statement, sig, "close_desk")
@@ -202,8 +204,17 @@ async def _move(context: Context, proven: Proven) -> Any:
     return await services.house.ask("desk", row.pk, Move(code, new_pk, made.pk != row.pk, proven.once))
 
 
+def _noted(context: Context, proven: T) -> T:
+    """A statement with the note that the audit is to have of it, if it is to have one: the key is who did it."""
+    if context.once is None or not isinstance(proven, Proven):
+        return proven
+    if context.once.note is not None:
+        context.once.note.tell(by=proven.statement.pk)
+    return msgspec.structs.replace(proven, once=joined(context.once, proven.once))
+
+
 async def _by_own_key(context: Context, text: bytes, sig: str, do: str) -> DeskResult | Refusal:
-    proven = await prove(context, text, sig, do)
+    proven = _noted(context, await prove(context, text, sig, do))
     if not isinstance(proven, Proven):
         return _result(proven)
     return await _settled(context, proven, await _still(_change, context, proven))
@@ -234,8 +245,9 @@ async def _suspend(context: Context, code: str, on: bool) -> DeskResult | Refusa
         return refuse("insufficient_scope", "this is for the operators")
     row = await resolve(services, code)
     if row is None:
-        return unknown_desk(code)
-    answer = _result(await services.house.ask("desk", row.pk, Suspend(on)))
+        said = f"no desk answers to {code}; list_desks shows those there are"
+        return refuse("unknown_desk", said, code_asked=code, path="code")
+    answer = _result(await services.house.ask("desk", row.pk, Suspend(on, context.once)))
     if not isinstance(answer, Refusal):
         services.suspended.desk(row.pk, on)
     return answer

@@ -6,6 +6,7 @@ from typing import Any
 
 from broker.actors.agent import AgentActor
 from broker.actors.agentdocs import read_facts
+from broker.actors.auditor import AuditorActor, Witness
 from broker.actors.binding import BindingActor
 from broker.actors.channel import ChannelActor, Windows
 from broker.actors.conversation import ConversationActor
@@ -98,6 +99,18 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     services.house.add("clients", lambda key: ClientsActor(key, **parts))
     services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
     services.house.add("irc", lambda account: BindingActor(account, **parts))
+    witness = Witness()
+    services.house.add(
+        "auditor",
+        lambda key: AuditorActor(
+            key,
+            keyring=services.keyring,
+            keeper=services.keeper,
+            witness=witness,
+            new_id=services.new_id,
+            **parts,
+        ),
+    )
     services.house.add("report", lambda report_id: ReportActor(report_id, **parts))
     network, receipts = services.settings.network, services.receipts
     services.house.add("pair", lambda key: PairActor(key, settings=network, receipts=receipts, **parts))

@@ -204,7 +204,9 @@ async def list_my_public_keys(context: Context) -> PublicKeys:
     return await keys_of(context, me(context))
 
 
-@tool(face="network", title="Revoke a key of mine", destructive=True, scope="profile", keyed=True)
+@tool(
+    face="network", title="Revoke a key of mine", destructive=True, scope="profile", keyed=True, audited=True
+)
 async def revoke_my_public_key(context: Context, kid: KidParam) -> RevokedKey | Refusal:
     """Revoke one of the calling agent's public keys: what was opened with it ends, and it never signs in again.
 
@@ -242,6 +244,7 @@ async def get_onboarding_status(context: Context) -> Onboarding | Refusal:
     keyed=True,
     secrets=("claim_code",),
     idempotent=False,
+    audited=True,
 )
 async def renew_claim_code(context: Context) -> NewClaimCode | Refusal:
     """A new claim code for an agent that registered itself and has no owner yet; the old one stops working.

@@ -96,7 +96,7 @@ async def my_agents(context: Context, owner_id: Text) -> OwnedAgents | Refusal:
     return OwnedAgents(found)
 
 
-@tool(face="signin", title="Claim an agent")
+@tool(face="signin", title="Claim an agent", audited=True)
 async def claim_agent(context: Context, owner_id: Text, code: Text) -> Claimed | Refusal:
     """The agent that waits for this code becomes the owner's. not_found: none does, in the same words whatever the
     reason; rate_limited: 5 codes a minute."""
@@ -109,7 +109,7 @@ async def claim_agent(context: Context, owner_id: Text, code: Text) -> Claimed |
     row = await find_claim(services.store, read, services.clock.now_ms()) if read is not None else None
     if row is None or read is None:
         return NO_CODE
-    answer = await services.house.ask("agent", row.agent_id, Claim(owner_id, read.digest))
+    answer = await services.house.ask("agent", row.agent_id, Claim(owner_id, read.digest, context.once))
     return answer if isinstance(answer, Refusal) else Claimed(**answer)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from broker.actors.agent import Create
+from broker.actors.once import joined
 from broker.core.agent import UNCLAIMED_MS, AgentRow, Key
 from broker.core.claim import ENTROPY, new_code, read_code
 from broker.core.names import judge_name
@@ -39,7 +40,7 @@ class Registered(msgspec.Struct, frozen=True, omit_defaults=True):
     replayed: bool = False
 
 
-@tool(face="signin", title="Register an agent", secrets=("claim_code",))
+@tool(face="signin", title="Register an agent", secrets=("claim_code",), audited=True)
 async def register_agent(
     context: Context,
     name: NameParam,
@@ -76,7 +77,9 @@ async def _register(context: Context, name: str, proven: Proven) -> Any:
         "expires_at": row.expires_at,
         "claim_code": seal(services, code),
     }
-    made = await services.house.ask("agent", row.agent_id, Create(row, answer, proven.once))
+    made = await services.house.ask(
+        "agent", row.agent_id, Create(row, answer, joined(context.once, proven.once))
+    )
     if isinstance(made, Refusal) and made.code != "in_doubt":
         services.guard.unregistered(caller.address, caller.loopback)  # a refused one spends nothing
     return made

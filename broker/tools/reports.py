@@ -41,7 +41,7 @@ class Filed(msgspec.Struct, frozen=True):
     at: int
 
 
-@tool(face="network", title="Report an agent", scope="profile", keyed=True, idempotent=False)
+@tool(face="network", title="Report an agent", scope="profile", keyed=True, idempotent=False, audited=True)
 async def report_agent(
     context: Context, target_agent_id: AgentParam, category: CategoryParam, details: DetailsParam
 ) -> Filed | Refusal:

@@ -181,7 +181,7 @@ async def authorization_request(context: Context, ask: Text) -> Asked | Refusal:
     )
 
 
-@tool(face="signin", title="Decide")
+@tool(face="signin", title="Decide", audited=True)
 async def decide_authorization(
     context: Context,
     ask: Text,
@@ -236,13 +236,13 @@ async def list_grants(context: Context, owner_id: Text) -> Grants:
     )  # fmt: skip
 
 
-@tool(face="signin", title="Sign a client out", destructive=True)
+@tool(face="signin", title="Sign a client out", destructive=True, audited=True)
 async def revoke_grant(context: Context, owner_id: Text, grant_id: Text) -> dict[str, Any] | Refusal:
     """End a consent, and all tokens that came of it, at once."""
     missing = refuse("not_found", "there is no such grant")
     if await context.services.store.get("grant", grant_id) is None:
         return missing
-    answer = await context.services.house.ask("grant", grant_id, End(owner_id=owner_id))
+    answer = await context.services.house.ask("grant", grant_id, End(owner_id=owner_id, once=context.once))
     return answer if isinstance(answer, Refusal) else {}
 
 
@@ -273,7 +273,7 @@ async def _make(context: Context, row: GrantRow) -> Refusal | None:
     if row.client_id.startswith("cl_"):
         refused = await house.ask("clients", "all", Use(row.client_id))
     if refused is None:
-        refused = await house.ask("grant", row.grant_id, Make(row))
+        refused = await house.ask("grant", row.grant_id, Make(row, context.once))
     if refused is None:
         rows = await _grants(context, row.owner_id)
         for stale in sorted(rows, key=lambda each: each.used_at)[: len(rows) - GRANTS]:

@@ -183,7 +183,7 @@ async def prove_client(
     return await _prove_client(context, client_id, client_secret) or {}
 
 
-@tool(face="signin", title="Give tokens back", destructive=True)
+@tool(face="signin", title="Give tokens back", destructive=True, audited=True)
 async def end_grant(
     context: Context, client_id: Text, grant_id: Text | None = None, refresh_token: Text | None = None
 ) -> dict[str, Any] | Refusal:
@@ -192,9 +192,22 @@ async def end_grant(
     name = read[0] if read is not None else grant_id
     row = await read_grant(context.services.store, name) if name is not None else None
     if row is None or row.client_id != client_id or (read is not None and not knows(row, read[1])):
-        return {}
-    answer = await context.services.house.ask("grant", row.grant_id, End(client_id=client_id))
-    return answer if isinstance(answer, Refusal) and answer.code != "not_found" else {}
+        return _nothing(context)
+    if context.once is not None and context.once.note is not None:
+        context.once.note.tell(by=client_id, about=row.grant_id)
+    answer = await context.services.house.ask(
+        "grant", row.grant_id, End(client_id=client_id, once=context.once)
+    )
+    if isinstance(answer, Refusal):
+        return answer if answer.code != "not_found" else _nothing(context)
+    return {}
+
+
+def _nothing(context: Context) -> dict[str, Any]:
+    """The answer where nothing was changed: there is nothing to note."""
+    if context.once is not None:
+        context.once.told_before()
+    return {}
 
 
 async def _prove_client(context: Context, client_id: str, secret: str | None) -> Refusal | None:

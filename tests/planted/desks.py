@@ -42,8 +42,8 @@ MUTANTS = (
     (
         "desk.move",
         TOOL,
-        'proven = await prove(context, statement, sig, "move_desk", new_sig)',
-        'proven = await prove(context, statement, sig, "move_desk")',
+        'await prove(context, statement, sig, "move_desk", new_sig)',
+        'await prove(context, statement, sig, "move_desk")',
     ),
     ("desk.move", ACTOR, "msgspec.json.encode(CodeRow(new_pk))", "msgspec.json.encode(CodeRow(row.pk))"),
     ("desk.recovery", ACTOR, "if not command.by_recovery:", "if True:"),

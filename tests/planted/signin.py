@@ -80,7 +80,7 @@ MUTANTS = (
         "    if services.sign_in.take(ask) is None:",
         "    if services.sign_in.find(ask) is None:",
     ),
-    ("signin.revoke", VERBS, "End(owner_id=owner_id))\n    return answer if", "End())\n    return answer if"),
+    ("signin.revoke", VERBS, "End(owner_id=owner_id, once=context.once)", "End(once=context.once)"),
     ("signin.revoke", ACTOR, "self._told(self.key, Facts(gone=row is None))", "pass"),
     ("signin.bounds", ACTOR, "now - UNUSED_MS, SWEPT)", "0, SWEPT)"),
     ("signin.bounds", ACTOR, "now - core.ASK_MS, 1)", "now, 1)"),
@@ -107,7 +107,7 @@ MUTANTS = (
     (
         "signin.refused",
         MEMORY,
-        "over = sorted(key for key in self._refused if key[0] != this)",
+        "over = sorted(key for key in self._refused if all or key[0] != this)",
         "over = sorted(self._refused)",
     ),
     ("signin.jose", JOSE, "if name not in (self.allowed or ()):", "if name not in self.algorithms:"),

@@ -50,6 +50,7 @@ SECTIONS = (
     "verifypage",
     "console",
     "observe",
+    "audit",
 )
 """What an id may start with."""
 

@@ -1,20 +1,41 @@
-"""What operators changed is noted with the change; what was refused, or done before, is not."""
+"""What the audit is told of: operators' changes, and those of others that say so; each once, and with no secret."""
+
+import json
+from typing import Any
 
 import msgspec
+import pytest
+import trio
 
+from broker.actors.auditor import ROW, AuditorActor
 from broker.actors.notes import WAITING
+from broker.app import Caller
 from broker.core.audit import AuditEvent
+from broker.store.memory import MemoryStore
+from broker.store.port import InDoubt, Unavailable, Unit
+from broker.tools import auditing
+from broker.tools.registry import collect
+from broker.wire.refusals import Refusal
+from tests.keyed.requests import REQUESTS
 from tests.support.agents import make_agent
-from tests.support.broker import Bench
-from tests.support.registration import OPERATOR
+from tests.support.broker import STRANGER, Bench, Party, open_bench, tuned
+from tests.support.owners import CHEAP
+from tests.support.registration import OPERATOR, register
+from tests.support.signin import consent, new_owner
 
 
 async def noted(bench: Bench) -> list[AuditEvent]:
-    """The notes that wait for their place, in order."""
-    found = await bench.store.find(WAITING, "all", "1")
+    """All that the audit was told, in order."""
+    await auditing.drain(bench.broker._services)
+    found = await bench.store.find(ROW, "all", "1", limit=1000)
     return [msgspec.json.decode(each.doc, type=AuditEvent) for each in found]
 
 
+async def last(bench: Bench) -> AuditEvent:
+    return (await noted(bench))[-1]
+
+
+@pytest.mark.requirement("audit.operators")
 async def test_what_operators_change_is_noted_with_whom_and_what(bench: Bench) -> None:
     ann, bob = str((await make_agent(bench, "Ann")).agent), str((await make_agent(bench, "Bob")).agent)
     await bench.open("ALFA")
@@ -37,6 +58,13 @@ async def test_what_operators_change_is_noted_with_whom_and_what(bench: Bench) -
     ]
 
 
+@pytest.mark.requirement("audit.operators")
+def test_every_tool_of_operators_that_changes_something_is_audited() -> None:
+    tools = collect("operator").values()
+    assert [each.name for each in tools if each.audited == each.read_only] == []
+
+
+@pytest.mark.requirement("audit.order")
 async def test_a_request_sent_twice_is_noted_once(bench: Bench) -> None:
     ann = str((await make_agent(bench, "Ann")).agent)
     before = len(await noted(bench))
@@ -45,8 +73,225 @@ async def test_a_request_sent_twice_is_noted_once(bench: Bench) -> None:
     assert len(await noted(bench)) == before + 1
 
 
-async def test_no_secret_is_noted(bench: Bench) -> None:
-    made = await bench.call("register_agent", OPERATOR, name="Cyd")
-    event = (await noted(bench))[-1]
-    assert event.subject == made["agent_id"]
-    assert made["credential"] not in str(event)
+@pytest.mark.requirement("audit.answer")
+async def test_the_answer_of_an_operators_tool_comes_when_its_row_stands(bench: Bench) -> None:
+    ann = str((await make_agent(bench, "Ann")).agent)
+    await bench.call("suspend_agent", OPERATOR, agent_id=ann, reason="spam")
+    assert await bench.store.due(WAITING, "waits", 2**62, 10) == []
+    rows = await bench.store.find(ROW, "kind", "suspend_agent")
+    assert len(rows) == 1
+
+
+@pytest.mark.requirement("audit.answer")
+async def test_a_failure_of_the_audit_neither_undoes_nor_hides_the_change(autojump_clock: Any) -> None:
+    store = MemoryStore()
+    async with open_bench(store=store) as bench:
+        ann = str((await make_agent(bench, "Ann")).agent)
+
+        def is_chaining(unit: Unit) -> bool:
+            return any(put.kind == ROW for put in unit.puts)
+
+        await trio.testing.wait_all_tasks_blocked()
+        for error in (Unavailable(), InDoubt()):
+            store.gate.fail_next(error, when=is_chaining)
+            answer = await bench.call("suspend_agent", OPERATOR, agent_id=ann, reason="spam")
+            assert answer == {"agent_id": ann, "suspended": True}
+        assert len(await store.due(WAITING, "waits", 2**62, 10)) == 2
+        await trio.sleep(auditing.MINUTE_S + 1)
+        assert await store.due(WAITING, "waits", 2**62, 10) == []
+        assert [each.kind for each in await noted(bench)] == ["suspend_agent"] * 2
+
+
+@pytest.mark.requirement("audit.answer")
+async def test_an_auditor_that_stands_still_is_waited_for_two_seconds(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stands_still(_: AuditorActor, __: Any) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(AuditorActor, "handle", stands_still)
+    store = MemoryStore()
+    async with open_bench(store=store) as bench:
+        ann = str((await make_agent(bench, "Ann")).agent)
+        began = trio.current_time()
+        assert not isinstance(
+            await bench.call("suspend_agent", OPERATOR, agent_id=ann, reason="spam"), Refusal
+        )
+        assert trio.current_time() - began == auditing.WAIT_S
+
+
+@pytest.mark.requirement("audit.order")
+async def test_the_note_is_there_with_the_change_or_not_at_all() -> None:
+    store = MemoryStore()
+    async with open_bench(store=store) as bench:
+        ann = str((await make_agent(bench, "Ann")).agent)
+        store.gate.fail_next(Unavailable())
+        assert isinstance(await bench.call("suspend_agent", OPERATOR, agent_id=ann, reason="spam"), Refusal)
+        assert await noted(bench) == []
+        store.gate.fail_next(InDoubt(), applied=True)
+        answer = await bench.call("suspend_agent", OPERATOR, agent_id=ann, reason="spam")
+        assert isinstance(answer, Refusal)
+        assert [each.kind for each in await noted(bench)] == ["suspend_agent"]
+
+
+@pytest.mark.requirement("audit.told")
+async def test_reports_and_key_changes_of_agents_are_noted(bench: Bench) -> None:
+    made = await register(bench, "Ann")
+    ann, bob = made["agent_id"], await make_agent(bench, "Bob")
+    assert (await last(bench)).kind == "register_agent"
+    assert (await last(bench)).subject == ann
+    assert (await last(bench)).detail["public_jwk"]["kty"] == "OKP"
+    await bench.call("report_agent", bob, target_agent_id=ann, category="spam", details="a secret of mine")
+    event = await last(bench)
+    assert (event.actor, event.kind, event.subject) == (bob.agent, "report_agent", ann)
+    assert event.detail["document"].startswith("rp_")
+    owner = await new_owner(bench)
+    claimed = await verb(bench, "claim_agent", owner_id=owner, code=made["claim_code"])
+    assert claimed["agent_id"] == ann
+    event = await last(bench)
+    assert (event.actor, event.kind, event.subject) == (owner, "claim_agent", ann)
+    assert made["claim_code"] not in str(event)
+
+
+async def verb(bench: Bench, name: str, caller: Caller = STRANGER, **params: Any) -> Any:
+    answer = await bench.broker.signin(caller, name, json.dumps(params).encode())
+    return answer if isinstance(answer, Refusal) else json.loads(msgspec.json.encode(answer))
+
+
+@pytest.mark.requirement("audit.told")
+async def test_desks_that_move_or_close_are_noted_by_the_key_that_said_so(bench: Bench) -> None:
+    recovery, alfa, new = Party("ALFA"), await bench.open("ALFA"), Party("ALFA")
+    before = len(await noted(bench))
+
+    async def said(do: str, party: Party, **members: Any) -> None:
+        params = party.statement(do, bench.broker.pk, bench.ts, code="ALFA", **members)
+        if do == "move_desk":
+            text = json.dumps(params["statement"], separators=(",", ":"), sort_keys=True).encode()
+            params["new_sig"] = new.key.sign(text)
+        for _ in range(2):  # the identical statement again is noted no second time
+            answer = await bench.call(do, **params)
+            assert not isinstance(answer, Refusal), answer
+
+    await said("move_desk", alfa, new_pk=new.pk)
+    await said("close_desk", new)
+    events = (await noted(bench))[before:]
+    assert [(each.kind, each.actor, each.subject) for each in events] == [
+        ("move_desk", alfa.pk, "ALFA"),
+        ("close_desk", new.pk, "ALFA"),
+    ]
+    assert (events[0].detail["key"], events[0].detail["pk"]) == (alfa.pk, new.pk)
+    assert recovery.pk not in str(events)
+
+
+@pytest.mark.requirement("audit.told")
+async def test_a_recovery_keys_move_is_noted_when_it_is_asked_for_and_when_it_happens(
+    autojump_clock: Any,
+) -> None:
+    async with open_bench() as bench:
+        recovery, new = Party("ALFA"), Party("ALFA")
+        alfa = await bench.open("ALFA", recovery_pk=recovery.pk)
+        before = len(await noted(bench))
+        params = recovery.statement("move_desk", bench.broker.pk, bench.ts, code="ALFA", new_pk=new.pk)
+        text = json.dumps(params["statement"], separators=(",", ":"), sort_keys=True).encode()
+        assert not isinstance(await bench.call("move_desk", **params, new_sig=new.key.sign(text)), Refusal)
+        bench.clock.step(25 * 3_600_000)
+        await trio.sleep(61)
+        events = (await noted(bench))[before:]
+        assert [(each.kind, each.actor, each.detail["key"]) for each in events] == [
+            ("move_desk", recovery.pk, alfa.pk),
+            ("recovery_move", "broker", alfa.pk),
+        ]
+        assert events[1].detail["pk"] == new.pk
+
+
+@pytest.mark.requirement("audit.told")
+async def test_an_agent_that_nobody_claimed_is_noted_when_its_time_is_over(autojump_clock: Any) -> None:
+    async with open_bench() as bench:
+        made = await register(bench, "Ann")
+        bench.clock.step(8 * 86_400_000)
+        await trio.sleep(61)
+        event = await last(bench)
+        assert (event.kind, event.actor, event.subject) == ("agent_expired", "broker", made["agent_id"])
+
+
+@pytest.mark.requirement("audit.refused")
+async def test_refused_sign_ins_are_summed_each_minute_and_at_a_clean_stop(autojump_clock: Any) -> None:
+    store = MemoryStore()
+    async with open_bench(store=store) as bench:
+        for _ in range(3):
+            await verb(bench, "failed_proof", kind="invalid_token")
+        await trio.sleep(125)
+        assert [(each.subject, each.detail["kind"], each.detail["count"]) for each in await noted(bench)] == [
+            (STRANGER.address, "invalid_token", 3)
+        ]
+        await verb(bench, "failed_proof", kind="operator_token")
+    async with open_bench(store=store) as bench:
+        assert (await last(bench)).detail["kind"] == "operator_token"
+
+
+@pytest.mark.requirement("audit.told")
+async def test_what_changes_an_owners_rights_is_noted() -> None:
+    old, new = "correct horse battery", "staple battery horse correct"
+    async with open_bench(tuned(owners=msgspec.structs.asdict(CHEAP))) as bench:
+        owner = (await verb(bench, "sign_up", email="ann@x.example", password=old))["owner_id"]
+        params = {"owner_id": owner, "password": old, "new_password": new}
+        answer = await verb(bench, "change_password", **params)
+        assert not isinstance(answer, Refusal), answer
+        event = await last(bench)
+        assert (event.kind, event.actor, event.subject, event.detail) == ("change_password", owner, owner, {})
+        assert isinstance(await verb(bench, "change_password", **params), Refusal)
+        assert await last(bench) == event
+
+
+@pytest.mark.requirement("audit.told", "audit.secrets")
+async def test_consents_that_are_given_ended_and_stolen_are_noted_without_what_was_shown(
+    bench: Bench,
+) -> None:
+    owner = await new_owner(bench)
+    for end in ("revoke_grant", "end_grant", "stolen"):
+        signed = await consent(bench, owner)
+        client, event = signed.client_id, await last(bench)
+        assert (event.kind, event.actor, event.detail["client_id"]) == ("decide_authorization", owner, client)
+        assert str(event.subject).startswith("gr_")
+        token = (await verb(bench, "redeem_code", **signed.redemption()))["refresh_token"]
+        if end == "revoke_grant":
+            await verb(bench, end, owner_id=owner, grant_id=event.subject)
+        elif end == "end_grant":
+            await verb(bench, end, client_id=client, refresh_token="gr_none.a.b")
+            assert await last(bench) == event  # nothing was ended
+            await verb(bench, end, client_id=client, refresh_token=token)
+        else:
+            for _ in range(2):
+                await verb(bench, "refresh_grant", client_id=client, refresh_token=token)
+        ended = await last(bench)
+        assert ended.kind == ("refresh_token_shown_twice" if end == "stolen" else end)
+        assert (ended.actor, ended.subject) == (
+            {"revoke_grant": owner, "end_grant": client, "stolen": "broker"}[end],
+            event.subject,
+        )
+        for secret in (signed.code, token):
+            assert secret not in str(await noted(bench))
+
+
+@pytest.mark.requirement("audit.secrets")
+@pytest.mark.parametrize(("name", "make"), REQUESTS)
+async def test_no_secret_of_an_audited_tool_is_in_a_row(name: str, make: Any) -> None:
+    tool = collect("operator" if name.startswith("operator.") else "public")[name.removeprefix("operator.")]
+    if not tool.audited:
+        return
+    store = MemoryStore()
+    async with open_bench(store=store) as bench:
+        caller, params = await make(bench)
+        before = len(await noted(bench))
+        answer = await bench.call(tool.name, caller, **params)
+        assert not isinstance(answer, Refusal), answer
+        assert len(await noted(bench)) > before, "it is audited, and no row says so"
+        rows = "".join(document.doc.decode() for (kind, _), document in store._docs.items() if kind == ROW)
+        secrets = [str(answer[member]) for member in tool.secrets if member in answer]
+        secrets += [
+            str(value["sig"] if isinstance(value, dict) else value)
+            for member, value in params.items()
+            if member in auditing.SECRET
+        ]
+        for secret in secrets:
+            assert secret not in rows

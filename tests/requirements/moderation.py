@@ -18,5 +18,6 @@ REQUIREMENTS = {
     "moderation.channels": "who is gone is in no channel, and operators give a channel to another agent",
     "moderation.full-disk": "where the disk is short no channel is made and no message is taken",
     "moderation.every-tool": "every operators' tool has an effect that an agent, an owner or a dealer sees",
+    "moderation.live": "all that an agent has open, by whatever door, ends within a second of its suspension",
     "moderation.wrong-ids": "a wrong id is not_found with its param's name, and says which list has the right ones",
 }

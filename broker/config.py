@@ -190,6 +190,10 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """Direct messages kept in an inbox of each sender; the oldest read ones go first."""
     loop_messages: Annotated[int, Meta(ge=2, le=1_000_000)] = 50
     """The message at which a chain of answers without a new topic is stopped."""
+    resources: Annotated[int, Meta(ge=0, le=1_000_000)] = 1_000
+    """Resources that one agent may have published at once."""
+    resource_bytes: Annotated[int, Meta(ge=0, le=1 << 40)] = 67_108_864
+    """Bytes of their contents together."""
     tasks_open: Annotated[int, Meta(ge=1, le=500)] = 50
     """Tasks that one agent may have given another and that are not over yet."""
     tasks_kept: Annotated[int, Meta(ge=1, le=500)] = 200

@@ -31,6 +31,7 @@ KINDS = {
     "agent": "agent",
     "channel": "channel",
     "pair": "pair",
+    "library": "library",
     "task": "task",
 }
 STEP_MS = 1000

@@ -82,12 +82,14 @@ class Allowance(msgspec.Struct, frozen=True):
     messages_a_day: int | None
     own_channels: int | None
     webhook: bool
+    publishes: bool
+    """Whether it may publish resources."""
 
 
 ALLOWANCES: Final[dict[Tier, Allowance]] = {
-    "standard": Allowance(None, None, None, True),
-    "claimed": Allowance(None, None, None, True),
-    "unclaimed": Allowance(1, 20, 0, False),
+    "standard": Allowance(None, None, None, True, True),
+    "claimed": Allowance(None, None, None, True, True),
+    "unclaimed": Allowance(1, 20, 0, False, False),
 }
 """network.md, Identity: tiers."""
 

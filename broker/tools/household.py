@@ -14,6 +14,7 @@ from broker.actors.desk import DeskActor
 from broker.actors.endpoint import EndpointActor
 from broker.actors.grant import AssertionActor, ClientsActor, GrantActor
 from broker.actors.grant import read_facts as read_grant_facts
+from broker.actors.library import LibraryActor
 from broker.actors.owner import OwnerActor
 from broker.actors.owner import read_facts as read_owner_facts
 from broker.actors.pair import PairActor
@@ -25,6 +26,7 @@ from broker.actors.timers import Timers
 from broker.core.desk import Capacity
 from broker.core.machine import Now
 from broker.core.pace import Pace
+from broker.core.resource import Quota
 from broker.tools.context import Services
 
 
@@ -123,6 +125,8 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     services.house.add(
         "channel", lambda key: ChannelActor(key, started=started, windows=windows, pace=pace, **channel)
     )
+    quota = Quota(network.resources, network.resource_bytes)
+    services.house.add("library", lambda agent_id: LibraryActor(agent_id, quota=quota, **parts))
 
 
 def agent_told(services: Services, agent_id: str, facts: Facts) -> None:

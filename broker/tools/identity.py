@@ -78,6 +78,8 @@ class Limits(msgspec.Struct, frozen=True):
     direct_messages_a_day: int | None
     own_channels: int | None
     webhook: bool
+    resources: bool
+    """Whether it may publish any."""
     lifetime_days: int | None
 
 
@@ -229,7 +231,9 @@ async def get_onboarding_status(context: Context) -> Onboarding | Refusal:
     return Onboarding(
         agent_id=row.agent_id,
         tier=row.tier,
-        limits=Limits(has.agreements, has.messages_a_day, has.own_channels, has.webhook, lives),
+        limits=Limits(
+            has.agreements, has.messages_a_day, has.own_channels, has.webhook, has.publishes, lives
+        ),
         public=row.public,
         claim_code_waits=row.claim is not None,
         owner_id=row.owner_id,

@@ -34,6 +34,7 @@ ULID: Final = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 AGENT: Final = re.compile(f"ag_{ULID}")
 OWNER: Final = re.compile(f"ow_{ULID}")
 CHANNEL: Final = re.compile(f"ch_{ULID}")
+RESOURCE: Final = re.compile(f"rs_{ULID}")
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 PkParam = Annotated[
@@ -45,6 +46,10 @@ CodeParam = Annotated[
 
 ChannelParam = Annotated[
     str, Meta(pattern=rf"^ch_{ULID}$(?!\n)", description="the channel's id, `ch_` and 26 characters")
+]
+
+ResourceParam = Annotated[
+    str, Meta(pattern=rf"^rs_{ULID}$(?!\n)", description="the resource's id, `rs_` and 26 characters")
 ]
 
 

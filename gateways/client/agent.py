@@ -46,6 +46,7 @@ from gateways.client.dealer import Desk, read_object
 from gateways.client.errors import Refused, collapse
 from gateways.client.inbox import Events, Inbox, Message
 from gateways.client.issuer import safe_origin
+from gateways.client.library import Library
 from gateways.client.link import ANSWER_S, settle
 from gateways.client.mcp_link import http_client
 from gateways.client.registration import (
@@ -172,6 +173,11 @@ class Agent:
         `unread`: first those that nobody has marked as read, the oldest first.
         """
         return Inbox(self.call, after or self._began, unread)
+
+    @property
+    def library(self) -> Library:
+        """The Resource Library: `publish`, `search`, `read`. Needs the scope resource."""
+        return Library(self.call)
 
     async def send(
         self, to: str, body: str, in_reply_to: str | None = None, *, idempotency_key: str | None = None

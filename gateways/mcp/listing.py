@@ -28,12 +28,17 @@ OTHERS_WROTE: Final = frozenset(
     {
         "rows", "rings", "events",
         "owners", "queue", "reports",  # the operators read these
-        "agents", "agreements", "channels", "counterpart", "description", "from_name", "members", "messages", "name",
-        "purpose", "requests", "topic", "to_name",
+        "agents", "agreements", "channels", "content", "counterpart", "description", "from_name", "members",
+        "messages", "name", "publisher_name", "purpose", "requests", "resources", "title", "topic", "to_name",
     }
 )  # fmt: skip
 """Members of results that carry what other parties wrote; `untrusted` stands beside them."""
-OWN_WORDS: Final = frozenset({"whoami", "update_my_profile", "create_channel"})
+OWN_WORDS: Final = frozenset(
+    {
+        *("whoami", "update_my_profile", "create_channel"),
+        *("publish_resource", "update_resource", "list_my_resources"),
+    }
+)
 """Tools whose result says of the caller what the caller said, under the same names."""
 _COMBINED: Final = frozenset({"anyOf", "oneOf", "allOf", "$ref", "not", "if"})
 _UNTRUSTED: Final = {

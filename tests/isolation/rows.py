@@ -60,6 +60,14 @@ def channel(**more: Any) -> tuple[Params, Params]:
     )
 
 
+def resource(**more: Any) -> tuple[Params, Params]:
+    """The params of a tool of a resource: Alice's private one, and one that is not."""
+    return (
+        lambda w: {"resource_id": w.resource, **{name: of(w) for name, of in more.items()}},
+        lambda w: {"resource_id": gone("rs_"), **{name: of(w) for name, of in more.items()}},
+    )
+
+
 def agent(who: str) -> Callable[[World], str]:
     """The id of one of the people."""
     return lambda w: str(w.people[who].agent)
@@ -127,6 +135,13 @@ ROWS: Final[dict[str, Row]] = {
     "list_channel_members": network("not_found", *channel()),
     "send_channel_message": network("not_found", *channel(body=lambda _: "hello")),
     "get_channel_history": network("not_found", *channel()),
+    # Resources
+    "publish_resource": network("accepted", lambda _: {"title": "a stranger's", "content": "text"}),
+    "update_resource": network("not_found", *resource(title=lambda _: "mine now")),
+    "delete_resource": network("not_found", *resource()),
+    "list_my_resources": network("accepted"),
+    "search_resources": network("accepted", lambda _: {"q": "rates"}),
+    "read_resource": network("not_found", *resource()),
     # The wire: who signs is who acts
     "wire_info": wire("accepted"),
     "presence": wire("accepted"),

@@ -115,6 +115,7 @@ async def test_lists_and_inboxes_hold_nothing_of_anothers() -> None:
             ("list_contact_requests", "requests"),
             ("get_inbox", "messages"),
             ("list_channels", "channels"),
+            ("list_my_resources", "resources"),
         ):
             assert (await world.call(name, "carol"))[member] == [], name
             assert (await world.call(name, "alice" if name != "list_contact_requests" else "erin"))[member], (

@@ -47,6 +47,8 @@ def calls(world: World) -> dict[str, dict[str, Any]]:
         "transfer_channel": {"channel_id": world.channel, "new_owner_agent_id": alice},
         "remove_channel_member": {"channel_id": world.channel, "target_agent_id": bob},
         "wait_for_events": {"after": "0"},
+        "search_resources": {"q": "alice"},
+        "read_resource": {"resource_id": world.shared},
     }
 
 
@@ -81,6 +83,8 @@ async def test_what_others_wrote_is_marked_whatever_tool_shows_it() -> None:
         "list_channel_members",
         "list_channels",
         "list_contact_requests",
+        "read_resource",
+        "search_resources",
         "search_directory",
         "wait_for_events",
     }

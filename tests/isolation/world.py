@@ -1,7 +1,8 @@
 """A small world with things of somebody's, and callers who may not have them: through the real doors, with real tokens.
 
-Alice and Bob have an agreement, messages, a private channel, an open contact request to Erin, a call between their
-desks. Carol is a stranger with every scope. Dave is suspended. Olga owns Alice.
+Alice and Bob have an agreement, messages, a private channel, a call between their desks. Alice has an open contact
+request to Erin, a private resource, and a public one. Carol is a stranger with every scope. Dave is suspended. Olga
+owns Alice.
 """
 
 import json
@@ -37,7 +38,7 @@ NOBODY: Final = "00000000000000000000000000"
 """The end of an id that nothing has."""
 WHO: Final = ("nobody", "scopeless", "stranger", "suspended", "expired", "owner")
 """The callers of the table."""
-READS: Final = frozenset({"entries", "tail", "get", "find", "recall", "head", "events"})
+READS: Final = frozenset({"entries", "tail", "get", "find", "search", "recall", "head", "events"})
 """What the store gives a request. What falls due is asked for by the timers, whatever anybody calls."""
 
 
@@ -74,6 +75,7 @@ class World:
         self.desks: dict[str, Party] = {}
         self.line: Line
         self.agreement = self.message = self.channel = self.request = self.sent = ""
+        self.resource = self.shared = ""
 
     def token(self, who: str, scopes: frozenset[str] = SCOPES, age_s: int = 0) -> str:
         """A token of a person's, made so many seconds ago."""
@@ -163,6 +165,10 @@ async def _things(world: World) -> None:
     await bench.call("invite_agent_to_channel", alice, channel_id=world.channel, invited_agent_id=bob.agent)
     await bench.call("join_channel", bob, channel_id=world.channel)
     await bench.call("send_channel_message", alice, channel_id=world.channel, body="a secret")
+    shelf = {"content": "a secret", "description": "of alice's", "tags": ["fx"]}
+    for name, readers in (("resource", "private"), ("shared", "public")):
+        made = await bench.call("publish_resource", alice, title="Alice's rates", access=readers, **shelf)
+        setattr(world, name, made["resource_id"])
     world.line = await bench.connect(world.desks["alice"], world.desks["bob"])
 
 

@@ -70,7 +70,7 @@ class Try:
             if kind.startswith("audit"):  # a note is one effect, whether it waits or has its place already
                 state["noted"] += kind != "audit-head"
                 continue
-            row = json.loads(document.doc)
+            row = {} if kind == "content" else json.loads(document.doc)  # a resource's text is kept as it is
             state[kind] += 1
             state[f"{kind} versions"] += document.version
             state[f"{kind} counted"] += len(row["at"]) if kind == "sending" else 0

@@ -22,8 +22,8 @@ MUTANTS = (
     (
         "identity.tiers",
         AGENT,
-        '"unclaimed": Allowance(1, 20, 0, False)',
-        '"unclaimed": Allowance(1, 21, 0, False)',
+        '"unclaimed": Allowance(1, 20, 0, False, False)',
+        '"unclaimed": Allowance(1, 21, 0, False, False)',
     ),
     ("identity.tiers", AGENT, "if now_ms - at < DAY_MS)", "if now_ms - at <= DAY_MS)"),
     ("identity.tiers", AGENT, "        expires_at=None,\n        tokens_after=", "        tokens_after="),

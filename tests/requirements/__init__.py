@@ -42,6 +42,7 @@ SECTIONS = (
     "loop",
     "moderation",
     "channel",
+    "resource",
     "doors",
     "isolation",
     "faults",

@@ -261,6 +261,7 @@ async def test_onboarding_says_the_tiers_limits(bench: Bench) -> None:
             "direct_messages_a_day": 20,
             "own_channels": 0,
             "webhook": False,
+            "resources": False,
             "lifetime_days": 7,
         },
         "public": False,

@@ -19,9 +19,10 @@ async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
     assert "send_call" in found["wire"].tools
     assert "get_inbox" in found["network"].tools
     assert [each["uri"] for each in found["network"].resources] == ["turret://inbox"]
-    (channel,) = found["network"].templates
+    library, channel = found["network"].templates
+    assert library["uriTemplate"] == "turret://resource/{resource_id}"
     assert channel["uriTemplate"] == "turret://channel/{channel_id}"
-    assert channel not in found["wire"].templates
+    assert all(each not in found["wire"].templates for each in (library, channel))
     assert found["wire"].resources == []
 
 

@@ -94,9 +94,11 @@ async def test_the_templates_are_listed(real: Door) -> None:
         "turret://conv/{conv}",
         "turret://desk/{code}",
         "turret://desk/{code}/rings",
+        "turret://resource/{resource_id}",
         "turret://channel/{channel_id}",
     ]
-    assert all(each["description"] and each["mimeType"] == "application/json" for each in found)
+    assert all(each["description"] for each in found)
+    assert {each["name"] for each in found if each.get("mimeType") != "application/json"} == {"resource"}
 
 
 async def test_what_is_read_is_not_to_be_cached(real: Door, bench: Bench) -> None:

@@ -9,7 +9,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -63,6 +63,7 @@ class Shell:
         styles: Sequence[Path] = (TEMPLATES / "turret.css",),
         at: str = STYLE,
         headers: Mapping[str, str] = MappingProxyType(HEADERS),
+        filters: Mapping[str, Callable[[Any], str]] = MappingProxyType({}),
     ) -> None:
         """Templates are looked for in `folders`, the first that has one; `styles` are one sheet, which stands `at`."""
         self.style = b"".join(path.read_bytes() for path in styles)
@@ -76,7 +77,7 @@ class Shell:
             finalize=show_text,
         )
         self._templates.globals["style"] = f"{at}?{hashlib.sha256(self.style).hexdigest()[:12]}"
-        self._templates.filters.update(day=show_day, iso=iso)
+        self._templates.filters.update(day=show_day, iso=iso, **filters)
 
     def respond(self, shown: Page | Moved, common: Mapping[str, Any]) -> Response:
         """The answer with the headers of every page. `common`: what every template may say (owner, token …)."""

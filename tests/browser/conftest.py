@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,15 +46,15 @@ NARROW = Look(360, "dark", False)
 LOOKS = (WIDE, NARROW, Look(360, "light", True), Look(1000, "dark", False))
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[str]:
-    """The URL of a `turret serve` on ports that the kernel chooses."""
-    errors = tmp_path / "broker.err"
+@contextmanager
+def serving(folder: Path, *flags: str) -> Iterator[dict[str, Any]]:
+    """A `turret serve` on ports that the kernel chooses: what it says once it is ready."""
+    errors = folder / "broker.err"
     with errors.open("wb") as log:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "gateways.cli", "serve", "--json", "--data", str(tmp_path / "data")),
-                *("--bind", "127.0.0.1:0", "--dealing-bind", "127.0.0.1:0"),
+                *(sys.executable, "-m", "gateways.cli", "serve", "--json", "--data", str(folder / "data")),
+                *("--bind", "127.0.0.1:0", "--dealing-bind", "127.0.0.1:0", *flags),
             ],
             stdout=subprocess.PIPE,
             stderr=log,
@@ -62,7 +63,7 @@ def broker(tmp_path: Path) -> Iterator[str]:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line, errors.read_text()
-        yield msgspec.json.decode(line)["http"]
+        yield msgspec.json.decode(line)
         process.send_signal(signal.SIGTERM)
         assert process.wait(15) == 0
         assert "incident" not in errors.read_text(), errors.read_text()
@@ -71,6 +72,13 @@ def broker(tmp_path: Path) -> Iterator[str]:
         process.wait(10)
         assert process.stdout is not None
         process.stdout.close()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[str]:
+    """The URL of a broker's public port."""
+    with serving(tmp_path) as ready:
+        yield ready["http"]
 
 
 @pytest.fixture(scope="session")

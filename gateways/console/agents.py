@@ -1,0 +1,108 @@
+"""Agents and owners: who there is, one agent with its keys, and its suspension."""
+
+from typing import Any, Final
+
+from broker.wire.refusals import Refusal
+from gateways.console.site import Console, Shown, Visit, away
+from gateways.pages.shell import Moved, Page
+
+TIERS: Final = ("standard", "claimed", "unclaimed")
+PAGE: Final = 100
+LOOKED_AT: Final = 2000
+"""Agents among which one is looked for: operators' tools list agents, and give none by its id."""
+DONE: Final = {
+    "suspended": "The agent is suspended: it is refused everywhere.",
+    "unsuspended": "The agent is no longer suspended.",
+}
+
+
+def register(console: Console) -> None:
+    """Add the pages."""
+    _add_agents(console)
+    _add_owners(console)
+
+
+def _add_agents(console: Console) -> None:
+    async def show(visit: Visit) -> Shown:
+        only, after = visit.query.one("only"), visit.query.one("after") or None
+        owner = visit.query.one("owner") or None
+        if only == "suspended":
+            answer = await console.ask("list_suspended_agents", after=after)
+        else:
+            tier = only if only in TIERS else None
+            answer = await console.ask("list_agents", tier=tier, owner_id=owner, after=after)
+        if isinstance(answer, Refusal):
+            return away(answer, "/agents")
+        values = {
+            "agents": [shown(each) for each in answer["agents"]],
+            "next": answer.get("next", ""),
+            "only": only,
+        }
+        return Page("agents.html", {**values, "owner": owner or "", "filters": ("", *TIERS, "suspended")})
+
+    async def show_one(visit: Visit) -> Shown:
+        agent_id = visit.query.one("agent_id")
+        keys = await console.ask("list_agent_public_keys", agent_id=agent_id)
+        if isinstance(keys, Refusal):
+            return away(keys, "/agents")
+        events = await console.ask("list_audit_events", subject=agent_id, limit=20)
+        values = {
+            "agent_id": agent_id,
+            "agent": await _held(console, agent_id),
+            "keys": [{"revoked_at": None, **each} for each in keys["keys"]],
+            "events": [] if isinstance(events, Refusal) else events["events"],
+            "done": DONE.get(visit.query.one("done"), ""),
+            "errors": {},
+        }
+        return Page("agent.html", values)
+
+    async def change(visit: Visit) -> Shown:
+        form = visit.form
+        agent_id, key = form.one("agent_id"), form.one("key")
+        here = f"/agents/{agent_id}"
+        if form.one("do") == "suspend":
+            reason = form.one("reason").strip() or "by the operators"
+            answer = await console.ask(
+                "suspend_agent", agent_id=agent_id, reason=reason[:500], idempotency_key=key
+            )
+            done = "suspended"
+        else:
+            answer = await console.ask("unsuspend_agent", agent_id=agent_id, idempotency_key=key)
+            done = "unsuspended"
+        return away(answer, "/agents") if isinstance(answer, Refusal) else Moved(f"{here}?done={done}")
+
+    console.get("/agents", show)
+    console.get("/agents/<agent_id>", show_one)
+    console.post("/agents", change)
+
+
+def shown(agent: dict[str, Any]) -> dict[str, Any]:
+    """An agent with what it has not."""
+    return {"description": "", "owner_id": None, "suspended": None, **agent}
+
+
+async def _held(console: Console, agent_id: str) -> dict[str, Any] | None:
+    """The agent as list_agents has it, found among LOOKED_AT agents; those that are suspended come first."""
+    for tool in ("list_suspended_agents", "list_agents"):
+        after: str | None = None
+        for _ in range(LOOKED_AT // PAGE):
+            page = await console.ask(tool, after=after, limit=PAGE)
+            if isinstance(page, Refusal):
+                break
+            for each in page["agents"]:
+                if each["agent_id"] == agent_id:
+                    return shown(each)
+            after = page.get("next")
+            if after is None:
+                break
+    return None
+
+
+def _add_owners(console: Console) -> None:
+    async def show(visit: Visit) -> Shown:
+        answer = await console.ask("list_owners", after=visit.query.one("after") or None)
+        if isinstance(answer, Refusal):
+            return away(answer)
+        return Page("owners.html", {"owners": answer["owners"], "next": answer.get("next", "")})
+
+    console.get("/owners", show)

@@ -1,0 +1,35 @@
+"""Health: what the statistics say, and refusals by code."""
+
+from collections import Counter
+
+import pytest
+
+from gateways.console.health import numbers_of
+from tests.gateways.pages.conftest import Browser
+from tests.support.broker import Bench
+
+
+@pytest.mark.requirement("console.health")
+async def test_health_shows_the_statistics_and_refusals_by_code(
+    bench: Bench, operator: Browser, counts: Counter[tuple[str, str]]
+) -> None:
+    counts.update(
+        {
+            ("send_env", "rate_limited"): 7,
+            ("send_call", "rate_limited"): 2,
+            ("send_env", "ok"): 900,
+            ("x", "fault"): 1,
+        }
+    )
+    text = (await operator.get("/health")).text
+    assert '<tr><td>rate_limited</td><td class="number">9</td></tr>' in text
+    assert '<tr><td>fault</td><td class="number">1</td></tr>' in text
+    assert ">ok<" not in text
+    assert bench.broker.pk in text
+    assert ">Ready<" in text
+    bench.broker.stopping = True
+    assert ">Not ready<" in (await operator.get("/health")).text
+
+
+def test_only_plain_numbers_of_the_store_are_shown() -> None:
+    assert numbers_of({"file_bytes": 7, "commits": object()}) == {"file bytes": 7}

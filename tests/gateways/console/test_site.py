@@ -1,0 +1,79 @@
+"""Who is not signed in sees nothing and changes nothing; every page has the headers that keep others out."""
+
+from typing import Any
+
+import pytest
+
+from broker.wire.refusals import refuse
+from gateways.console.site import NAV, POLICY, away
+from tests.gateways.console.conftest import document
+from tests.gateways.pages.conftest import Browser
+from tests.support.agents import make_agent
+from tests.support.broker import Bench
+
+
+@pytest.mark.requirement("console.sign-in")
+async def test_who_is_not_signed_in_is_led_to_sign_in_from_every_page(nobody: Browser) -> None:
+    for path in [path for path, _ in NAV] + ["/agents/ag_1", "/conversations/0123456789abcdef", "/none"]:
+        answer = await nobody.get(path)
+        if path == "/none":
+            assert answer.status_code == 404
+        else:
+            assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in"), path
+            assert answer.text == ""
+
+
+@pytest.mark.requirement("console.csrf")
+@pytest.mark.parametrize("path", ["/agents", "/desks", "/calls/end", "/reports", "/audit/verify"])
+async def test_a_form_does_nothing_without_a_session_or_the_browsers_token(
+    bench: Bench, nobody: Browser, operator: Browser, path: str
+) -> None:
+    ann = await make_agent(bench, "ann")
+    fields = {"agent_id": ann.agent, "do": "suspend", "key": "k", "reason": "r"}
+    await nobody.get("/sign-in")
+    assert (await nobody.post(path, **fields)).headers["location"] == "/sign-in"
+    await operator.get("/")
+    assert (await operator.post(path, "x", **fields)).status_code == 403
+    operator.client.headers["sec-fetch-site"] = "cross-site"
+    await operator.get("/")
+    assert (await operator.post(path, **fields)).status_code == 403
+    held = await operator.get("/agents?only=suspended")
+    assert ann.agent not in held.text
+
+
+@pytest.mark.requirement("console.alone")
+async def test_every_page_loads_our_own_files_alone_and_is_in_no_frame_and_no_cache(
+    operator: Browser,
+) -> None:
+    for path, _ in NAV:
+        answer = await operator.get(path)
+        assert answer.status_code == 200, path
+        document(answer.text)
+        assert answer.headers["content-security-policy"] == POLICY
+        assert "unsafe" not in POLICY
+        assert answer.headers["cache-control"] == "no-store"
+        assert f'<li><a href="{path}" aria-current="page">' in answer.text
+    for place in ("htmx.min.js", "htmx-ext-sse.js", "console.js", "console.css"):
+        asset = await operator.get(f"/assets/{place}")
+        assert asset.status_code == 200
+        assert asset.headers["x-content-type-options"] == "nosniff"
+        assert asset.headers["content-type"].startswith("text/")
+    assert (await operator.get("/assets/NOTICE")).status_code == 404
+
+
+async def test_a_fault_is_a_page_with_a_number_and_nothing_of_the_inside(
+    bench: Bench, operator: Browser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("secret inside")
+
+    monkeypatch.setattr(bench.broker, "call", fail)
+    answer = await operator.get("/agents")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    document(answer.text)
+
+
+def test_a_refusal_is_a_page_with_its_status() -> None:
+    assert away(refuse("not_found", "there is no such agent")).status == 404
+    assert away(refuse("rate_limited", "wait", retry_after_ms=3000)).values["text"].endswith("in 3 seconds.")

@@ -32,7 +32,7 @@ from broker.actors.signin import SignIn
 from broker.actors.standing import End, Standing
 from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
 from broker.actors.suspended import Suspended
-from broker.actors.tape import TapeWatch
+from broker.actors.tape import Passed, TapeWatch
 from broker.actors.timers import Timers
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
@@ -62,6 +62,7 @@ __all__ = [
     "ConvWatch",
     "Delivery",
     "Ended",
+    "Passed",
     "Progress",
     "Reader",
     "Refusal",

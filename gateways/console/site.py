@@ -68,6 +68,17 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     session: Session | None = None
 
 
+def template_shell() -> Shell:
+    """What renders the console's pages."""
+    return Shell(
+        folders=(HERE / "templates", TEMPLATES),
+        styles=(TEMPLATES / "turret.css", ASSETS / "console.css"),
+        at="/assets/console.css",
+        headers={**HEADERS, "content-security-policy": POLICY},
+        filters={"stamp": stamp, "clock": clock, "size": size},
+    )
+
+
 class Console:
     """The pages of one broker's operators' port."""
 
@@ -76,13 +87,7 @@ class Console:
         self.sessions = Sessions()
         self._app = app
         self._gate = gate
-        self._shell = Shell(
-            folders=(HERE / "templates", TEMPLATES),
-            styles=(TEMPLATES / "turret.css", ASSETS / "console.css"),
-            at="/assets/console.css",
-            headers={**HEADERS, "content-security-policy": POLICY},
-            filters={"stamp": stamp, "clock": clock, "size": size},
-        )
+        self._shell = template_shell()
         self._assets = {name: (ASSETS / name).read_bytes() for name in SCRIPTS}
         digests = {name: hashlib.sha256(text).hexdigest()[:12] for name, text in self._assets.items()}
         self._scripts = [f"/assets/{name}?{digest}" for name, digest in digests.items()]

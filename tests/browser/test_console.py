@@ -13,7 +13,7 @@ import pytest
 from broker.wire.envelope import bootstrap
 from broker.wire.ids import ConvId
 from tests.browser.clients import Agent
-from tests.browser.conftest import LOOKS, WIDE, Look, Opened, Watched, serving
+from tests.browser.conftest import NARROW, WIDE, Look, Opened, Watched, serving
 from tests.support.broker import Party
 from tests.support.operators import TOKEN
 from tests.support.vectors import VECTORS
@@ -85,7 +85,7 @@ def sign_in(watched: Watched, url: str) -> None:
 
 
 @pytest.mark.requirement("console.tape", "console.sign-in", "console.conversation")
-@pytest.mark.parametrize("look", LOOKS, ids=str)
+@pytest.mark.parametrize("look", [WIDE, NARROW], ids=str)
 def test_an_operator_sees_a_call_as_it_is_made_and_each_step_of_it_verified(
     console: tuple[str, str], open_page: Opened, look: Look
 ) -> None:
@@ -129,7 +129,7 @@ def test_an_operator_sees_a_call_as_it_is_made_and_each_step_of_it_verified(
 
 
 @pytest.mark.requirement("console.reports", "console.agents", "console.audit", "console.sign-in")
-@pytest.mark.parametrize("look", LOOKS, ids=str)
+@pytest.mark.parametrize("look", [WIDE, NARROW], ids=str)
 def test_an_operator_resolves_a_report_suspends_an_agent_verifies_the_audit_and_signs_out(
     console: tuple[str, str], open_page: Opened, look: Look
 ) -> None:

@@ -157,7 +157,7 @@ def judge_parts(parts: Sequence[Part]) -> Refusal | None:
 
 
 def answered(row: TaskRow) -> Trace:
-    """Where what the target answers stands in the task's chain (network.md, Loop guard)."""
+    """Where what the target asks back stands in the task's chain (network.md, Loop guard)."""
     return Trace(row.trace.root, row.trace.since, row.trace.hops + 1, row.requester)
 
 
@@ -173,6 +173,7 @@ def summary(row: TaskRow) -> Summary:
         row.created_at,
         row.updated_at,
         row.trace.hops,
+        row.told,
     )
 
 
@@ -232,7 +233,7 @@ def _finish(row: TaskRow, command: Finish, now_ms: int) -> Change | Refusal:
         made = replace(whole, artifacts=(*made.artifacts, command.artifact))
         events.append(Result(row.task_id, row.context_id, command.artifact))
         parts = command.artifact.parts
-    made = replace(made, state=command.outcome, said=command.said, trace=answered(row))
+    made = replace(made, state=command.outcome, said=command.said)
     events.append(_status(made, command.said, now_ms))
     return Change(made, tuple(events), command.outcome, parts)
 

@@ -79,6 +79,8 @@ class Summary(msgspec.Struct, frozen=True):
     updated_at: int
     hops: int
     """0: it begins a topic. More: it was sent in answer to others, at so many hops."""
+    events: int
+    """What its own stream has told of it so far."""
 
 
 class View(msgspec.Struct, frozen=True, omit_defaults=True):

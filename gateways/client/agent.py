@@ -58,11 +58,12 @@ from gateways.client.registration import (
     save_identity,
 )
 from gateways.client.signer import Signer, join_params
+from gateways.client.tasks import Tasks
 from gateways.client.token import Tokens
 from gateways.keyfile import KeyFileError, load_key
 
 READS: Final = (
-    *("get_", "list_", "read_", "search_", "wait_for_", "verify_", "whoami"),
+    *("get_", "list_", "read_", "search_", "test_", "wait_for_", "verify_", "whoami"),
     *("resolve_", "presence", "wire_info", "canonicalize", "receipt", "desk_rings"),
 )
 """How the tools begin that change nothing: all others take an idempotency_key."""
@@ -97,6 +98,12 @@ class Agent:
     @property
     def pk(self) -> Pk:
         return self._signer.pk
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks that this agent gives others, and is given. Raises Refused while it is not registered."""
+        self._linked()
+        return Tasks(self.call, str(self.agent_id))
 
     async def call(
         self, tool: str, *, idempotency_key: str | None = None, wait_s: float = 0, **params: Any

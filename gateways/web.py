@@ -17,12 +17,15 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from broker.app import Broker
 from broker.wire.refusals import refuse
 from gateways import metrics, plain, registering, render, sse, wellknown
+from gateways.a2a.card import PREFIX as A2A
+from gateways.a2a.card import Place
+from gateways.a2a.door import a2a_app
 from gateways.gate import Gate
 from gateways.identified import identified
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.oauth import routes as oauth
 from gateways.oauth.metadata import Resources
-from gateways.oauth.server import DOCUMENT, JWKS, AuthorizationServer
+from gateways.oauth.server import DOCUMENT, JWKS, TOKEN, AuthorizationServer
 from gateways.pages import routes
 from gateways.transport import strict_transport
 from gateways.verifying import route as verifying
@@ -67,6 +70,7 @@ def web_app(
     framed: App = limit_body(quart, limit, bounds)  # type: ignore[arg-type]  # ASGI
     rings = sse.rings_app(broker, proxies=proxies, gate=gate)
     channels = sse.channels_app(broker, proxies=proxies, gate=gate)
+    a2a = a2a_app(broker, _place(broker, resources, sign_in), proxies=proxies, gate=gate, bounds=bounds)
     mcp = mcp_app or framed
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,6 +83,8 @@ def web_app(
             await rings(scope, receive, send)
         elif path.startswith(sse.CHANNELS):
             await channels(scope, receive, send)
+        elif path.startswith(A2A):
+            await a2a(scope, receive, send)
         else:
             await framed(scope, receive, send)
 
@@ -93,6 +99,14 @@ def metrics_app(broker: Broker, figures: metrics.Metrics) -> App:
     wellknown.register_probes(quart, broker)
     framed: App = limit_body(quart, broker.settings.limits.frame_bytes, Bounds())  # type: ignore[arg-type]  # ASGI
     return identified(contain(check_origin(framed, Origins(), Bounds())))
+
+
+def _place(broker: Broker, resources: Resources | None, sign_in: AuthorizationServer | None) -> Place:
+    """Where A2A's cards say that the doors stand, and how one signs in."""
+    if resources is None:
+        return Place((broker.mcp_url or "").removesuffix(MCP))
+    token = f"{sign_in.issuer}{TOKEN}" if sign_in is not None else None
+    return Place(resources.origins[0], token, f"{sign_in.issuer}{DOCUMENT}" if sign_in is not None else None)
 
 
 def quart_app() -> QuartTrio:

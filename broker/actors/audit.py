@@ -1,4 +1,4 @@
-"""What `turret check` finds in a store, and a restore before it says done: every call, channel, document and stream.
+"""What `turret check` finds in a store, and a restore before it says done: every call, channel, resource, document and stream.
 
 1. A transcript holds when broker/wire/chain.py says so; nothing is taken from the store's own columns alone.
 2. A call's document is what its log says: parties, phase, times, how it ended, and what it is found by.
@@ -14,6 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from broker.actors.audit_channels import audit_channels
+from broker.actors.audit_log import Beside, audit_log
+from broker.actors.audit_resources import audit_resources
 from broker.actors.calls import ConvRow, Row, log_name, pair_name
 from broker.actors.channel import channel_name
 from broker.store.port import Document, Entry, Fault, Snapshot, Step
@@ -33,6 +35,8 @@ class Counts(msgspec.Struct):
     channels: int = 0
     messages: int = 0
     """Of these channels."""
+    audited: int = 0
+    """Rows of the audit log."""
 
 
 class _Keys(msgspec.Struct):
@@ -46,13 +50,15 @@ class _Envelope(msgspec.Struct):
     body: dict[str, Any]
 
 
-def audit(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
-    """Look through all of a store; yields faults, and how many more rows and events were looked at."""
+def audit(snapshot: Snapshot, counts: Counts, beside: Beside | None = None) -> Iterator[Step]:
+    """Look through all of a store; yields faults, and how many more rows and events were looked at. `beside`: what stands
+    beside a store that is served; None for a backup."""
     parts: tuple[Callable[[], Iterator[Step]], ...] = (
         snapshot.pages,
         snapshot.sums,
         partial(_calls, snapshot, counts),
         partial(_events, snapshot, counts),
+        partial(audit_resources, snapshot),
     )
     for part in parts:
         try:
@@ -64,6 +70,12 @@ def audit(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
 def _events(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
     for step in snapshot.streams():
         counts.events += step if isinstance(step, int) else 0
+        yield step
+
+
+def _audited(snapshot: Snapshot, counts: Counts, beside: Beside | None) -> Iterator[Step]:
+    for step in audit_log(snapshot, _wires(snapshot), beside):
+        counts.audited += step if isinstance(step, int) else 0
         yield step
 
 

@@ -355,6 +355,10 @@ class Snapshot(Protocol):
         """The index rows of a document."""
         ...
 
+    def searched(self, kind: str, id: str) -> tuple[str, ...]:
+        """The words of each field that a search finds a document by, with spaces between; () where it finds none."""
+        ...
+
     def streams(self) -> Iterator[Step]:
         """Looks whether each stream's positions follow each other, and each event's text is its own."""
         ...

@@ -17,6 +17,7 @@ import msgspec
 from broker.store import sqlite_file
 from broker.store.port import Document, Entry, Fault, SchemaTooNew, Step
 from broker.store.sqlite_reader import Reader
+from broker.store.sqlite_search import misplaced
 from broker.store.sqlite_tail import Ref, Run, Tail, Told, encode, read_events
 from broker.store.sums import sum_of
 
@@ -40,6 +41,10 @@ DOCUMENTS: Final = "SELECT name FROM document WHERE kind = ? ORDER BY name"
 MARKS: Final = (
     "SELECT facet.name, mark.value FROM document CROSS JOIN mark ON mark.document = document.id"
     " CROSS JOIN facet ON facet.id = mark.facet WHERE document.kind = ? AND document.name = ?"
+)
+SEARCHED: Final = (
+    "SELECT kept.c0, kept.c1, kept.c2 FROM document JOIN search_content AS kept ON kept.id = document.id"
+    " WHERE document.kind = ? AND document.name = ?"
 )
 
 TEXT_SUMS: Final = (
@@ -73,6 +78,12 @@ class Snapshot:
             # A page that it trips over ends it before it has named any; the quick one only walks the pages.
             yield Fault("pages", sqlite_file.FILE, f"the indexes can't be compared: {error}")
             yield from self._pages("quick_check")
+        try:
+            for name in misplaced(self._db):
+                words = "is not found by its words" if name else "words lead to no document"
+                yield Fault("document" if name else "pages", name or "search", words)
+        except sqlite3.Error as error:
+            yield Fault("pages", "search", f"the index of words can't be read: {error}")
 
     def _pages(self, pragma: str) -> Iterator[Fault]:
         for (text,) in self._db.execute(f"PRAGMA {pragma}({FAULTS})"):
@@ -122,6 +133,11 @@ class Snapshot:
     def marks(self, kind: str, id: str) -> set[tuple[str, str | int]]:
         """The index rows of a document. Raises sqlite3.Error."""
         return set(self._db.execute(MARKS, (kind, id)))
+
+    def searched(self, kind: str, id: str) -> tuple[str, ...]:
+        """The words of each field that a document is found by; () where it is not. Raises sqlite3.Error."""
+        row = self._db.execute(SEARCHED, (kind, id)).fetchone()
+        return () if row is None else tuple(row)
 
     def streams(self) -> Iterator[Step]:
         """Each stream's positions follow each other, and each event's text knows of it."""

@@ -6,7 +6,7 @@
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Final, Literal
@@ -27,6 +27,15 @@ MATCH: Final = (
 )
 INSERT: Final = "INSERT INTO search (rowid, first, second, third, marks) VALUES (?, ?, ?, ?, ?)"
 DELETE: Final = "DELETE FROM search WHERE rowid = ?"
+
+VOCABULARY: Final = "CREATE VIRTUAL TABLE temp.search_words USING fts5vocab('main', 'search', 'instance')"
+WORDS: Final = "SELECT doc, col, term FROM temp.search_words"
+KEPT: Final = (
+    "SELECT kept.id, document.name, kept.c0, kept.c1, kept.c2, kept.c3"
+    " FROM search_content AS kept LEFT JOIN document ON document.id = kept.id"
+    " UNION ALL SELECT id, name, NULL, NULL, NULL, NULL FROM document"
+    " WHERE searched AND id NOT IN (SELECT id FROM search_content)"
+)
 
 Row = tuple[int, str, str, str, str]
 
@@ -57,6 +66,27 @@ def matches(kind: str, text: str | None, marks: Sequence[tuple[str, str]]) -> li
     within = ["{" + " ".join(COLUMNS[: rank + 1]) + "} : " + every for rank in range(FIELDS)]
     ranked = [within[0], *(f"({more} NOT {less})" for less, more in pairwise(within))]
     return [f"{each} AND {filtered}" for each in ranked]
+
+
+def misplaced(db: sqlite3.Connection) -> Iterator[str]:
+    """The names of documents that the index of words does not find by what it should; "" for one that is no document's.
+    Reads all of it. Raises sqlite3.Error."""
+    db.execute(VOCABULARY)
+    try:
+        found: dict[int, int] = {}
+        for id, column, word in db.execute(WORDS):
+            found[id] = found.get(id, 0) ^ hash((column, word))
+        for id, name, *fields in db.execute(KEPT):
+            total = 0
+            for column, field in zip((*COLUMNS, "marks"), fields, strict=True):
+                for word in set(str(field or "").split()):
+                    total ^= hash((column, word))
+            if name is None or fields[-1] is None or found.pop(id, 0) != total:
+                yield name or ""
+        if found:
+            yield ""
+    finally:
+        db.execute("DROP TABLE temp.search_words")
 
 
 class Searcher:

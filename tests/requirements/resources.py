@@ -1,7 +1,7 @@
 """What the Resource Library promises (network.md, Resources)."""
 
 REQUIREMENTS: dict[str, str] = {
-    "resource.form": "titles, descriptions, tags, media types and sizes have their limits; contents are kept as they came",
+    "resource.form": "title, description, tags, media type and size have limits; contents are kept as they came",
     "resource.edit": "an update changes what it is given, and the version rises by one; an expected version is kept to",
     "resource.whole": "a resource and its content change together, whoever reads and whatever fails",
     "resource.access": "public, agreement and private are looked at at each read, and each hit says what is true then",
@@ -15,4 +15,5 @@ REQUIREMENTS: dict[str, str] = {
     "resource.removed": "what a gone agent published is removed within a day, bit by bit",
     "resource.mcp": "turret://resource/<id> is the content with its media type and provenance",
     "resource.client": "the client publishes, finds and reads, and takes no content whose sum is another",
+    "resource.check": "a check of a store looks through resources: contents by their sums, libraries by counts, words",
 }

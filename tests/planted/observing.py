@@ -22,6 +22,10 @@ WELLKNOWN = "gateways/wellknown.py"
 NOTIFY = "gateways/notify.py"
 SERVE = "gateways/serve.py"
 
+UNIT = "docs/systemd/turret.service"
+IMAGE = "docs/container/Containerfile"
+ALERTS = "docs/prometheus/alerts.yml"
+
 MUTANTS = (
     ("observe.names", FIGURES, '"turret_store_commit_seconds"', '"turret_store_commit_ms"'),
     ("observe.documented", METRICS, "labels = figure.labels\n", "labels = ()\n"),
@@ -98,4 +102,7 @@ MUTANTS = (
     ("observe.root", WELLKNOWN, '"text/html" in named or', '"*/*" in named or "text/html" in named or'),
     ("observe.service", NOTIFY, "_watchdog_s(environment) / 2", "_watchdog_s(environment) * 2"),
     ("observe.service", SERVE, "            notifier.tell(STOPPING)\n", ""),
+    ("observe.deployment", UNIT, "TimeoutStopSec=20", "TimeoutStopSec=5"),
+    ("observe.deployment", IMAGE, "USER 10001", "USER 0"),
+    ("observe.pages", ALERTS, "expr: turret_ready == 0", "expr: turret_readiness == 0"),
 )

@@ -22,4 +22,5 @@ REQUIREMENTS: dict[str, str] = {
     "observe.hsts": "a host with a name that is reached by TLS tells browsers to come by TLS alone",
     "observe.root": "/ leads a browser to the owner's pages and tells a program where to begin",
     "observe.service": "a service manager is told that the broker is ready, stops, and that its loop turns",
+    "observe.deployment": "the unit and the image name what is there, and set what the broker takes",
 }

@@ -1,4 +1,5 @@
-"""What is an owner's, for the owner's page: agents, claiming one, requests that wait (network.md, Identity, Sign-in).
+"""What is an owner's, for the owner's pages: agents, claiming one, taking care of it, requests that wait
+(network.md, Identity, Sign-in).
 
 1. `owner_id` is what the browser's session says, never what the browser said.
 2. What is not this owner's is missing, in the same words as what there is not.
@@ -9,15 +10,16 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from broker.actors.agent import Claim
-from broker.actors.agentdocs import NO_CODE, find_claim
-from broker.actors.pair import NO_REQUEST, Respond
-from broker.actors.pairdocs import read_request
-from broker.core.agent import AgentRow, Allowance, Key, allowance, is_over
-from broker.core.agreement import Request, Scope, pair_key
+from broker.actors.agent import Claim, RevokeKey, SetPolicy
+from broker.actors.agentdocs import NO_AGENT, NO_CODE, find_claim
+from broker.actors.pair import NO_AGREEMENT, NO_REQUEST, Respond, Revoke
+from broker.actors.pairdocs import read_agreement, read_request, view_agreement
+from broker.core.agent import AgentRow, Allowance, Key, Policy, allowance, is_over
+from broker.core.agreement import Agreement, Request, Scope, pair_key
 from broker.core.claim import read_code
+from broker.core.pairviews import AgreementView, counterpart
 from broker.store.stored import stored
-from broker.tools.agents import find, presence_of
+from broker.tools.agents import find, presence_of, seen
 from broker.tools.context import Context
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal
@@ -47,6 +49,19 @@ class OwnedAgents(msgspec.Struct, frozen=True):
     """All of an owner's agents, in the order in which they came to be the owner's."""
 
     agents: list[Owned]
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """An agent as its owner takes care of it: its agreements that hold, the latest first, PAGE at most."""
+
+    agent: Owned
+    agreements: list[AgreementView]
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """What the owner changed is changed."""
+
+    agent_id: str
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -111,6 +126,55 @@ async def claim_agent(context: Context, owner_id: Text, code: Text) -> Claimed |
         return NO_CODE
     answer = await services.house.ask("agent", row.agent_id, Claim(owner_id, read.digest, context.once))
     return answer if isinstance(answer, Refusal) else Claimed(**answer)
+
+
+@tool(face="signin", title="One of my agents", read_only=True)
+async def my_agent(context: Context, owner_id: Text, agent_id: Text) -> Kept | Refusal:
+    """An agent of the owner's, and what it agreed on. not_found: it is none of this owner's."""
+    services = context.services
+    row = await find(services, agent_id, owner_id)
+    if row is None:
+        return NO_AGENT
+    now, found = services.clock.now_ms(), []
+    for document in await services.store.find("agreement", "active", agent_id, limit=PAGE, newest=True):
+        agreement = stored(Agreement, document.doc, "agreement", document.id)
+        silent = await seen(services, counterpart(agreement, agent_id)) is None
+        found.append(await view_agreement(services.store, agreement, agent_id, now, silent=silent))
+    return Kept(_owned(context, row), found)
+
+
+@tool(face="signin", title="End an agreement of my agent")
+async def end_agreement(
+    context: Context, owner_id: Text, agent_id: Text, agreement_id: Text
+) -> Changed | Refusal:
+    """The owner revokes an agreement for its agent: it allows nothing from then on. not_found: there is none such."""
+    services = context.services
+    row = await read_agreement(services.store, agreement_id)
+    if row is None or agent_id not in (row.one, row.other) or not await find(services, agent_id, owner_id):
+        return NO_AGREEMENT
+    command = Revoke(agreement_id, agent_id, context.once)
+    answer = await services.house.ask("pair", pair_key(row.one, row.other), command)
+    return answer if isinstance(answer, Refusal) else Changed(agent_id)
+
+
+@tool(face="signin", title="Say how requests to my agent are handled")
+async def choose_policy(
+    context: Context, owner_id: Text, agent_id: Text, policy: Policy
+) -> Changed | Refusal:
+    """The owner sets its agent's contact policy, as the agent itself may."""
+    if await find(context.services, agent_id, owner_id) is None:
+        return NO_AGENT
+    answer = await context.services.house.ask("agent", agent_id, SetPolicy(policy, context.once))
+    return answer if isinstance(answer, Refusal) else Changed(agent_id)
+
+
+@tool(face="signin", title="Revoke a key of my agent", audited=True)
+async def revoke_agent_key(context: Context, owner_id: Text, agent_id: Text, kid: Text) -> Changed | Refusal:
+    """The owner revokes a key of its agent, such as one that is lost, for good: also its last one."""
+    if await find(context.services, agent_id, owner_id) is None:
+        return NO_AGENT
+    answer = await context.services.house.ask("agent", agent_id, RevokeKey(kid, False, context.once))
+    return answer if isinstance(answer, Refusal) else Changed(agent_id)
 
 
 @tool(face="signin", title="Requests that wait for me", read_only=True)

@@ -28,6 +28,7 @@ _PURPOSE: Final = b"a form of turret's pages"
 _NEXT: Final = frozenset(
     (
         "/owner",
+        "/owner/agent",
         "/owner/claim",
         "/owner/requests",
         "/owner/grants",

@@ -1,6 +1,7 @@
 """What is an owner's: the agents, claiming one, requests that wait, and where the owner is signed in."""
 
 from typing import Any, Final
+from urllib.parse import quote
 
 from broker.wire.refusals import Refusal
 from gateways.pages.browser import Visit
@@ -12,6 +13,9 @@ DONE: Final[dict[str, str]] = {
     "accepted": "You accepted the request. The two agents may deal with each other now.",
     "declined": "You declined the request.",
     "revoked": "The app is signed out. It can do nothing for you any more.",
+    "policy": "From now on requests to the agent are handled so.",
+    "key": "The key is revoked. What it had open has ended.",
+    "agreement": "The agreement has ended. It allows nothing any more.",
 }
 """What a page says after a form, by `?done=`."""
 SCOPE_WORDS: Final[dict[str, str]] = {
@@ -37,6 +41,7 @@ POLICY_WORDS: Final[dict[str, str]] = {
 def register(site: Site) -> None:
     """Add the pages."""
     _add_agents(site)
+    _add_agent(site)
     _add_requests(site)
     _add_grants(site)
 
@@ -76,6 +81,44 @@ def _add_agents(site: Site) -> None:
     site.get("/owner", show_agents)
     site.get("/owner/claim", show_claim)
     site.post("/owner/claim", claim)
+
+
+CARE: Final[dict[str, tuple[str, str]]] = {
+    "policy": ("choose_policy", "policy"),
+    "key": ("revoke_agent_key", "kid"),
+    "agreement": ("end_agreement", "agreement_id"),
+}
+"""What an owner may do for an agent, by the form's `do`: the verb, and its param beside the agent."""
+
+
+def _add_agent(site: Site) -> None:
+    async def show_agent(visit: Visit) -> Shown:
+        agent_id = visit.query.one("id")
+        answer = await site.ask(visit, "my_agent", owner_id=visit.owner_id, agent_id=agent_id)
+        if isinstance(answer, Refusal):
+            return away(answer)
+        values = {
+            "agent": answer["agent"],
+            "agreements": answer["agreements"],
+            "policies": POLICY_WORDS,
+            "words": SCOPE_WORDS,
+            "done": done(visit),
+        }
+        return Page("agent.html", values)
+
+    async def care(visit: Visit) -> Shown:
+        agent_id, do = visit.form.one("id"), visit.form.one("do")
+        if do not in CARE:
+            return Moved("/owner")
+        verb, param = CARE[do]
+        given = {"owner_id": visit.owner_id, "agent_id": agent_id, param: visit.form.one(param)}
+        answer = await site.ask(visit, verb, **given)
+        if isinstance(answer, Refusal):
+            return away(answer)
+        return Moved(f"/owner/agent?id={quote(agent_id, safe='')}&done={do}")
+
+    site.get("/owner/agent", show_agent)
+    site.post("/owner/agent", care)
 
 
 def _add_requests(site: Site) -> None:

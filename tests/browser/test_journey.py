@@ -87,6 +87,31 @@ def test_an_owner_lets_an_app_in_decides_a_request_and_signs_the_app_out(
         assert "Quote desk" in page.inner_text("main")
 
 
+@pytest.mark.requirement("moderation.care")
+@pytest.mark.parametrize("look", (LOOKS[0], NARROW), ids=str)
+def test_an_owner_takes_care_of_its_agent(broker: str, open_page: Opened, look: Look) -> None:
+    watched = open_page(look)
+    page = watched.page
+    mine, other = Agent(broker, "Quote desk"), Agent(broker, "Basel options")
+    sign_up_and_claim(watched, broker, mine)
+    page.click("text=Take care of Quote desk")
+    page.check("text=all are accepted")
+    page.click("text=Save")
+    assert "requests to the agent are handled so" in page.inner_text("[role=status]")
+    asked = other.call("request_contact", target_agent_id=mine.agent_id, purpose="to talk")
+    assert asked["status"] == "accepted"
+    page.reload()
+    assert "Basel options" in page.inner_text("main")
+    watched.seen("agent")
+    page.click("text=End this agreement")
+    assert "The agreement has ended." in page.inner_text("[role=status]")
+    assert other.call("list_agreements")["agreements"] == []
+    page.click("text=Revoke this key")
+    assert "The key is revoked." in page.inner_text("[role=status]")
+    assert "The agent has no key." in page.inner_text("main")
+    watched.seen("agent-without-key")
+
+
 @pytest.mark.requirement("pages.consent")
 def test_an_app_that_is_not_let_in_is_told_so(broker: str, open_page: Opened) -> None:
     watched = open_page(NARROW)

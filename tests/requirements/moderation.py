@@ -19,5 +19,7 @@ REQUIREMENTS = {
     "moderation.full-disk": "where the disk is short no channel is made and no message is taken",
     "moderation.every-tool": "every operators' tool has an effect that an agent, an owner or a dealer sees",
     "moderation.live": "all that an agent has open, by whatever door, ends within a second of its suspension",
+    "moderation.care": "an owner sets its agent's policy, ends its agreements and revokes its keys, on its "
+    "pages",
     "moderation.wrong-ids": "a wrong id is not_found with its param's name, and says which list has the right ones",
 }

@@ -12,9 +12,11 @@ from broker.actors.attempts import CLAIMS
 from broker.app import Caller
 from broker.core.agent import Suspension
 from broker.core.claim import ENTROPY, new_code, read_code
+from broker.wire.keys import SigningKey
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, code, open_bench, tuned
 from tests.support.owners import CHEAP, new_owner, signin
+from tests.support.pairs import agree, send
 
 DAY_MS = 86_400_000
 
@@ -248,3 +250,53 @@ async def test_a_request_that_nobody_answered_is_over(bench: Bench) -> None:
         code(await signin(bench, "decide_request", owner_id=ann, request_id=request_id, accept=True))
         == "not_found"
     )
+
+
+@pytest.mark.requirement("moderation.care")
+async def test_an_owner_takes_care_of_its_agent_as_the_agent_itself_may(bench: Bench) -> None:
+    ann, key = await new_owner(bench), SigningKey.generate()
+    mine = await make_agent(bench, "Mine", owner_id=ann, key=key)
+    other = await make_agent(bench, "Other")
+    agreement_id = await agree(bench, other, mine)
+    own = {"owner_id": ann, "agent_id": mine.agent}
+    kept = await signin(bench, "my_agent", **own)
+    assert (kept["agent"]["policy"], [each["kid"] for each in kept["agent"]["keys"]]) == (
+        "agent-decides",
+        [f"kid-{key.pk[:8]}"],
+    )
+    assert [each["agreement_id"] for each in kept["agreements"]] == [agreement_id]
+    assert kept["agreements"][0]["counterpart"]["name"] == "Other"
+    for verb, given in (
+        ("choose_policy", {"policy": "deny"}),
+        ("end_agreement", {"agreement_id": agreement_id}),
+        ("revoke_agent_key", {"kid": f"kid-{key.pk[:8]}"}),
+    ):
+        assert await signin(bench, verb, **own, **given) == {"agent_id": mine.agent}, verb
+    kept = await signin(bench, "my_agent", **own)
+    assert (kept["agent"]["policy"], kept["agent"]["keys"], kept["agreements"]) == ("deny", [], [])
+    assert code(await send(bench, other, mine)) == "agreement_required"
+    by_key = msgspec.structs.replace(mine, kid=f"kid-{key.pk[:8]}")
+    assert code(await bench.call("whoami", by_key)) == "unauthenticated"
+    assert code(await signin(bench, "revoke_agent_key", **own, kid="kid-none")) == "not_found"
+
+
+@pytest.mark.requirement("moderation.care", "pages.not-mine")
+async def test_another_owners_agent_looks_like_none(bench: Bench) -> None:
+    ann, eve, key = await new_owner(bench), await new_owner(bench), SigningKey.generate()
+    mine, other = await make_agent(bench, "Mine", owner_id=ann, key=key), await make_agent(bench, "Other")
+    hers = await make_agent(bench, "Hers", owner_id=eve)
+    agreement_id = await agree(bench, other, mine)
+    for verb, given in (
+        ("my_agent", {}),
+        ("choose_policy", {"policy": "deny"}),
+        ("end_agreement", {"agreement_id": agreement_id}),
+        ("revoke_agent_key", {"kid": f"kid-{key.pk[:8]}"}),
+    ):
+        foreign = await signin(bench, verb, owner_id=eve, agent_id=mine.agent, **given)
+        missing = await signin(bench, verb, owner_id=eve, agent_id="ag_0", **given)
+        assert code(foreign) == "not_found", verb
+        assert foreign == missing
+    beside = {"owner_id": eve, "agent_id": hers.agent, "agreement_id": agreement_id}
+    assert code(await signin(bench, "end_agreement", **beside)) == "not_found"
+    kept = await signin(bench, "my_agent", owner_id=ann, agent_id=mine.agent)
+    assert (len(kept["agreements"]), len(kept["agent"]["keys"])) == (1, 1)

@@ -245,3 +245,68 @@ def test_limits_are_told_in_words() -> None:
     assert limit_words({"agreements": 1, "messages_a_day": 20, "own_channels": 0, "webhook": False}) == (
         "1 agreement, 20 direct messages a day, no channel of its own, no webhook"
     )
+
+
+AGREEMENT: dict[str, Any] = {
+    "agreement_id": "agr_1",
+    "counterpart": {"agent_id": "ag_2", "name": "Bob <b>"},
+    "scopes": ["message", "unheard-of"],
+    "direction": "both",
+    "made_by": "operator",
+    "status": "silent",
+    "made_at": 1_782_345_678_000,
+    "expires_at": None,
+    "irc_accounts": [],
+}
+
+
+@pytest.mark.requirement("moderation.care")
+async def test_an_owner_sees_what_its_agent_agreed_on_and_its_keys(owner: Browser, verbs: Verbs) -> None:
+    verbs.answers["my_agent"] = {"agent": AGENT, "agreements": [AGREEMENT]}
+    document = Document((await owner.get(f"/owner/agent?id={AGENT_ID}")).text)
+    assert document.faults == []
+    assert verbs.asked == [("my_agent", {"owner_id": OWNER_ID, "agent_id": AGENT_ID})]
+    for words in ("Bob <b>", "unheard-of", "made by the operators", "not there now", "kid-1", "last one"):
+        assert words in document.text
+    (checked,) = [each for each in document.all("input") if "checked" in each.attributes]
+    assert checked.attributes["value"] == "owner-decides"
+    verbs.answers["my_agent"] = refuse("not_found", "x")
+    assert (await owner.get("/owner/agent?id=x")).status_code == 404
+
+
+@pytest.mark.requirement("moderation.care", "pages.csrf")
+@pytest.mark.parametrize(
+    ("do", "verb", "given"),
+    [
+        ("policy", "choose_policy", {"policy": "deny"}),
+        ("key", "revoke_agent_key", {"kid": "kid-1"}),
+        ("agreement", "end_agreement", {"agreement_id": "agr_1"}),
+    ],
+)
+async def test_what_an_owner_does_for_its_agent_is_asked_in_its_own_name(
+    owner: Browser, verbs: Verbs, do: str, verb: str, given: dict[str, str]
+) -> None:
+    verbs.answers["my_agent"] = {"agent": AGENT, "agreements": [AGREEMENT]}
+    verbs.answers[verb] = {}
+    fields = {"id": AGENT_ID, "do": do, "owner_id": "ow_other", **given}
+    await owner.get(f"/owner/agent?id={AGENT_ID}")
+    verbs.asked.clear()
+    assert (await owner.post("/owner/agent", _token="made up", **fields)).status_code == 403
+    assert verbs.asked == []
+    await owner.get(f"/owner/agent?id={AGENT_ID}")
+    verbs.asked.clear()
+    answer = await owner.post("/owner/agent", **fields)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/owner/agent?id={AGENT_ID}&done={do}")
+    assert verbs.asked == [(verb, {"owner_id": OWNER_ID, "agent_id": AGENT_ID, **given})]
+    shown = await owner.get(answer.headers["location"])
+    assert 'role="status"' in shown.text
+    verbs.answers[verb] = refuse("not_found", "x")
+    assert (await owner.post("/owner/agent", **fields)).status_code == 404
+
+
+async def test_what_is_none_of_it_asks_nobody(owner: Browser, verbs: Verbs) -> None:
+    verbs.answers["my_agent"] = {"agent": AGENT, "agreements": []}
+    await owner.get(f"/owner/agent?id={AGENT_ID}")
+    verbs.asked.clear()
+    answer = await owner.post("/owner/agent", id=AGENT_ID, do="delete")
+    assert (answer.headers["location"], verbs.asked) == ("/owner", [])

@@ -130,7 +130,7 @@ class Talker:
 
     async def _next(self, http: httpx.AsyncClient) -> Asked | None:
         other = self.chance.choice(self.others)
-        match self.chance.randrange(12):
+        match self.chance.randrange(14):
             case 0:
                 return self._ask("request_contact", target_agent_id=other.agent_id, purpose="to talk")
             case 1 | 2:
@@ -162,7 +162,31 @@ class Talker:
                 return self._ask("update_my_profile", name=self.chance.choice(NAMES))
             case 10 | 11:
                 return await self._in_a_channel(http)
+            case 12 | 13:
+                return self._at_the_shelf()
         return None
+
+    def _at_the_shelf(self) -> Asked:
+        """Publish, change or delete a resource: its title, its tag and its content say the same."""
+        said = f"{self.first}-{len(self.asked)}"
+        shown = {"title": said, "tags": [said], "content": said * self.chance.choice((1, 9_000))}
+        mine = list(self.shelf())
+        if not mine or self.chance.random() < 0.3:
+            return self._ask("publish_resource", **shown)
+        resource_id = self.chance.choice(mine)
+        if self.chance.random() < 0.15:
+            return self._ask("delete_resource", resource_id=resource_id)
+        return self._ask("update_resource", resource_id=resource_id, **shown)
+
+    def shelf(self) -> dict[str, tuple[int, dict[str, Any]]]:
+        """Its resources, by what it was told: each one's version, and what it says."""
+        held: dict[str, tuple[int, dict[str, Any]]] = {}
+        for each in self.asked:
+            if each.done and each.tool in ("publish_resource", "update_resource"):
+                held[each.answer["resource_id"]] = each.answer["version"], each.params
+            elif each.done and each.tool == "delete_resource":
+                del held[each.answer["resource_id"]]
+        return held
 
     async def _in_a_channel(self, http: httpx.AsyncClient) -> Asked | None:
         listed = await self._list(http, "list_channels", "channels")

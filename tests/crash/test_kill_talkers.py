@@ -8,6 +8,7 @@ import random
 from collections import Counter, defaultdict
 from contextlib import AsyncExitStack
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ Links = dict[Talker, httpx.AsyncClient]
 """Each agent's connection to the last process."""
 
 
-@pytest.mark.requirement("retries.crash")
+@pytest.mark.requirement("retries.crash", "resource.whole")
 @pytest.mark.timeout(60 + 12 * ROUNDS)
 async def test_what_agents_were_told_is_so_when_the_broker_is_killed_under_them(tmp_path: Path) -> None:
     chance = random.Random(20_261_130)
@@ -49,6 +50,7 @@ async def test_what_agents_were_told_is_so_when_the_broker_is_killed_under_them(
             await compare_mail(links, done)
             await compare_agreements(links, done)
             await compare_channels(links, done)
+            await compare_library(links)
             await compare_names(links)
         assert await broker.stop() == 0
     counts = Counter(each.tool for each in done)
@@ -176,6 +178,28 @@ async def compare_channels(links: Links, done: list[Asked]) -> None:
             seen = talker.seen.get(channel_id, [])
             assert seen == [(seq, order[seq]) for seq, _ in seen]
             assert [seq for seq, _ in seen] == list(range(1, len(seen) + 1))
+
+
+async def compare_library(links: Links) -> None:
+    """Each resource is what its last change made of it, title, tag, content and words together; none other is found."""
+    everybodys = dict[str, str]()
+    for talker, http in links.items():
+        held = talker.shelf()
+        listed = await all_pages(http, "list_my_resources", "resources")
+        assert {each["resource_id"]: each["version"] for each in listed} == {
+            id: version for id, (version, _) in held.items()
+        }
+        for resource_id, (version, said) in held.items():
+            got = (await call(http, "read_resource", resource_id=resource_id)).json()
+            assert {name: got[name] for name in ("title", "tags", "content")} == {
+                name: said[name] for name in ("title", "tags", "content")
+            }
+            assert (got["version"], got["sha256"]) == (version, sha256(got["content"].encode()).hexdigest())
+            [hit] = await all_pages(http, "search_resources", "resources", q=said["title"], tag=said["title"])
+            assert hit["resource_id"] == resource_id
+            everybodys[resource_id] = said["title"]
+    found = await all_pages(http, "search_resources", "resources", q="talker")
+    assert {each["resource_id"]: each["title"] for each in found} == everybodys
 
 
 async def compare_names(links: Links) -> None:

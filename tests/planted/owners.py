@@ -18,7 +18,7 @@ MUTANTS = (
     ("owners.one-email", ACTOR, 'Put("email", email, 0, ', 'Put("email-of", self.key, 0, '),
     ("owners.invitations", ACTOR, "invitation.expires_at > now and ", ""),
     ("owners.invitations", ACTOR, " and invitation.email in (None, email)", ""),
-    ("owners.invitations", ACTOR, "            puts.append(used)\n", ""),
+    ("owners.invitations", ACTOR, "puts=[*claimed, *used]", "puts=claimed"),
     ("owners.hashed-off-the-loop", PASSWORDS, "tasks_waiting >= WAITING", "tasks_waiting > 10 * WAITING"),
     ("owners.equal-answers", PASSWORDS, "password, encoded or self._nobody, limiter", 'password, encoded or "", limiter'),
     ("owners.equal-answers", OWNERS, "        return WRONG\n", '        return WRONG if owner else refuse("unauthenticated", "no such owner")\n'),

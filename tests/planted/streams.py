@@ -135,7 +135,12 @@ MUTANTS = (
         "            self.store.submit(step.unit, flight.land)\n",
         "            self.store.submit(step.unit, print)\n            flight.land(None)\n",
     ),
-    ("call.wire-key", CONVERSATION, "key = self._keyring.get(state.wire)", "key = self._keyring.current"),
+    (
+        "call.wire-key",
+        CONVERSATION,
+        "key, now = self._keyring.get(state.wire), ",
+        "key, now = self._keyring.current, ",
+    ),
     (
         "limits.accepted-at-never-decreases",
         CORE,

@@ -14,6 +14,7 @@ from broker.store.sqlite import SqliteStore
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, code, open_bench
 from tests.support.registration import OPERATOR
+from tests.support.stores import spoiled
 
 DAY_MS = 86_400_000
 
@@ -95,6 +96,6 @@ async def test_a_channel_without_an_owner_holds_in_a_check(tmp_path: Path) -> No
         await channel(bench, gone, "town", bob)
         await bench.call("delete_test_agent", OPERATOR, agent_id=gone.agent)
     await store.aclose()
-    with sqlite_check.opened(tmp_path / "data") as (snapshot, _):
+    with sqlite_check.opened(spoiled(tmp_path / "data")) as (snapshot, _):
         assert snapshot is not None
         assert [step for step in audit(snapshot, Counts()) if isinstance(step, Fault)] == []

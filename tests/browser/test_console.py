@@ -2,9 +2,9 @@
 verified, signed out."""
 
 import json
+import random
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,9 +21,10 @@ from tests.support.vectors import VECTORS
 HOSTILE = '<img src="//evil.example/x" onerror="alert(1)"> مرحبا \u202eevil'
 
 
-@pytest.fixture
-def console(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """The URLs of a broker's public port and of its operators' port."""
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The URLs of a broker's public port and of its operators' port: one broker for all of these."""
+    tmp_path = tmp_path_factory.mktemp("console")
     token = tmp_path / "token"
     token.write_text(TOKEN)
     token.chmod(0o600)
@@ -35,11 +36,11 @@ def console(tmp_path: Path) -> Iterator[tuple[str, str]]:
 class Wire:
     """Two desks that call each other over plain HTTP."""
 
-    def __init__(self, url: str, *codes: str) -> None:
+    def __init__(self, url: str) -> None:
         self.url = url
         self.pk = httpx.get(f"{url}/.well-known/turret.json").json()["wire"]
-        self.convs = 0
-        self.parties = [self._opened(code) for code in codes]
+        self.codes = ["Q" + "".join(random.choices("ABCDEFGH", k=3)) for _ in range(2)]
+        self.parties = [self._opened(code) for code in self.codes]
 
     def call(self, tool: str, **params: Any) -> Any:
         answer = httpx.post(f"{self.url}/v1/{tool}", json=params)
@@ -54,7 +55,6 @@ class Wire:
 
     def talk(self, bodies: list[tuple[str, dict[str, Any]]]) -> str:
         """A call with a pick-up and then these envelopes; its conversation."""
-        self.convs += 1
         conv = f"{time.time_ns():x}"[-16:].rjust(16, "0")
         caller, called = self.parties
         prev = bootstrap(ConvId(conv))
@@ -94,7 +94,7 @@ def test_an_operator_sees_a_call_as_it_is_made_and_each_step_of_it_verified(
     page = watched.page
     sign_in(watched, url)
     page.wait_for_function("document.getElementById('live-state').textContent === 'Live'")
-    wire = Wire(public, "ALFA", "BRAV")
+    wire = Wire(public)
     began = time.monotonic()
     conv = wire.talk([("RFQ", {"text": HOSTILE, "qty": "5000000"}), ("QUOTE", {"bid": "1.0841"})])
     sent = time.monotonic()
@@ -102,16 +102,17 @@ def test_an_operator_sees_a_call_as_it_is_made_and_each_step_of_it_verified(
     assert time.monotonic() - sent < 1.0, "the tape shows what was accepted within a second"
     assert sent - began < 5
     rows = page.locator(".tape tbody tr")
-    assert rows.first.inner_text().split()[1:4] == ["BRAV", "ALFA", "QUOTE"]
-    page.wait_for_function("document.querySelector('.tiles').textContent.includes('4')")
+    assert rows.first.inner_text().split()[1:4] == [*reversed(wire.codes), "QUOTE"]
+    page.wait_for_function("parseInt(document.querySelector('.tiles li:nth-child(2) b').textContent) >= 4")
     watched.seen("now")
     page.click("#pause")
+    shown = rows.count()
     wire.talk([])
     page.wait_for_timeout(700)
-    assert rows.count() == 4
+    assert rows.count() == shown == 4
     page.click("#pause")
     page.goto(f"{url}/calls")
-    assert page.locator("table tbody tr").count() == 2
+    assert page.locator("table tbody tr", has_text=wire.codes[0]).count() == 2
     watched.seen("calls")
     page.click(f"a[href='/conversations/{conv}']")
     assert page.inner_text(".verdict") == "Holds: 4 envelopes, each step verified here and now"
@@ -136,7 +137,8 @@ def test_an_operator_resolves_a_report_suspends_an_agent_verifies_the_audit_and_
     public, url = console
     watched = open_page(look)
     page = watched.page
-    alfa, brav = Agent(public, "Quote desk"), Agent(public, "Basel options")
+    name = f"Basel options {look.width}"
+    alfa, brav = Agent(public, f"Quote desk {look.width}"), Agent(public, name)
     alfa.call("report_agent", target_agent_id=brav.agent_id, category="spam", details=HOSTILE)
     sign_in(watched, url)
     page.click("nav >> text=Reports")
@@ -152,13 +154,11 @@ def test_an_operator_resolves_a_report_suspends_an_agent_verifies_the_audit_and_
     assert "warned" in page.inner_text(".card dl")
     page.goto(f"{url}/agents")
     watched.seen("agents")
-    page.click("text=Basel options")
+    page.click(f"text={name}")
     page.fill("#reason", "spam")
     watched.seen("agent")
     page.click("text=Suspend this agent")
     assert "suspended" in page.inner_text("[role=status]")
-    found = httpx.get(f"{public}/.well-known/turret.json")
-    assert found.status_code == 200
     page.click("text=End the suspension")
     assert page.inner_text("[role=status]") == "The agent is no longer suspended."
     page.goto(f"{url}/audit")
@@ -197,10 +197,10 @@ def test_naughty_names_and_details_are_text(console: tuple[str, str], open_page:
     watched = open_page(WIDE)
     page = watched.page
     naughty = [each for each in json.loads((VECTORS / "naughty/blns.json").read_text()) if each]
-    alfa, brav = Agent(public, "Quote desk"), Agent(public, "Basel options")
+    alfa, brav = Agent(public, "Hedge desk"), Agent(public, "Bern options")
     details = "\n".join(naughty)[:1900]
     alfa.call("report_agent", target_agent_id=brav.agent_id, category="other", details=details)
-    wire = Wire(public, "ALFA", "BRAV")
+    wire = Wire(public)
     parts = [naughty[at : at + 60] for at in range(0, len(naughty), 60)]
     conv = wire.talk([("CHAT", {"text": part}) for part in parts])
     sign_in(watched, url)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from broker.config import Limits, Settings
 from gateways.configure import ConfigError, Configuration, ServeOptions, check, is_loopback, load, split_bind
+from tests.support.operators import TOKEN
 from tests.support.peers import dial, read_until
 from tests.support.process import Served, served
 
@@ -159,14 +160,15 @@ async def test_a_form_changes_nothing_even_where_no_origin_is_sent(tmp_path: Pat
 @pytest.mark.requirement("threat.open-by-mistake")
 def test_the_binds_of_a_broker_that_was_told_nothing_are_loopback() -> None:
     serve = load(None, {}, {}).serve
-    binds = [name for name in msgspec.structs.asdict(serve) if name.endswith("bind")]
-    assert binds == ["bind", "dealing_bind"]
-    for name in binds:
-        assert is_loopback(split_bind(getattr(serve, name))[0])
+    binds = {name: bind for name, bind in msgspec.structs.asdict(serve).items() if name.endswith("bind")}
+    assert set(binds) == {"bind", "dealing_bind", "operator_bind", "metrics_bind"}
+    assert binds.pop("metrics_bind") is None
+    for bind in binds.values():
+        assert is_loopback(split_bind(bind)[0])
 
 
 @pytest.mark.requirement("threat.open-by-mistake")
-@pytest.mark.parametrize("name", ["bind", "dealing_bind"])
+@pytest.mark.parametrize("name", ["bind", "dealing_bind", "operator_bind"])
 @pytest.mark.parametrize(
     "bind",
     ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[2001:db8::1]:1", "turret.example:1", "127.0.0.1.example:1",
@@ -179,6 +181,9 @@ def test_each_bind_that_others_can_reach_is_refused_without_protection(name: str
         check(chosen)
     guarded = replace(open_to_others, tls_cert="c", tls_key="k")
     check(replace(chosen, serve=guarded))
+    if name == "operator_bind":  # nobody but the operators reads there
+        check(replace(chosen, serve=guarded, transcripts_chosen=False))
+        return
     with pytest.raises(ConfigError, match="--transcripts"):
         check(replace(chosen, serve=guarded, transcripts_chosen=False))
 
@@ -202,12 +207,14 @@ def listening(pid: int) -> Iterator[str]:
 async def test_a_running_broker_listens_on_loopback_alone_and_on_no_socket_in_the_file_system(
     tmp_path: Path,
 ) -> None:
-    async with served(tmp_path / "data", environment={"TURRET_VERIFY_HELPERS": "1"}) as broker:
-        assert list(listening(broker.process.pid)) == ["0100007F", "0100007F"]
+    environment = {"TURRET_VERIFY_HELPERS": "1", "TURRET_OPERATOR_TOKEN": TOKEN}
+    operators = ("--operator-bind", "127.0.0.1:0")
+    async with served(tmp_path / "data", *operators, environment=environment) as broker:
+        assert list(listening(broker.process.pid)) == ["0100007F"] * 3
 
 
 @pytest.mark.requirement("threat.unsafe-limits")
-@pytest.mark.parametrize("bind", ["bind", "dealing_bind"])
+@pytest.mark.parametrize("bind", ["bind", "dealing_bind", "operator_bind"])
 def test_no_file_and_no_bind_of_others_lifts_a_limit(tmp_path: Path, bind: str) -> None:
     """The limits are lifted by who starts the process, in its environment, and by nobody else."""
     file = tmp_path / "turret.toml"

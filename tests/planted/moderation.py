@@ -33,7 +33,6 @@ MUTANTS = (
     ("moderation.irc", BINDING, "if row is None or row.agent_id != agent_id:", "if row is None:"),
     ("moderation.passwords", GUESSABLE, "return best[-1] <= PIECES", "return password in words"),
     ("moderation.passwords", GUESSABLE, "words = _WORDS.union(", "words = _WORDS.intersection("),
-    ("moderation.owners", OWNER, "invitation.owner_id in (None, self.key) and ", ""),
     ("moderation.owners", OWNER, "invitation.expires_at > now and for_us", "for_us"),
     (
         "moderation.owners",

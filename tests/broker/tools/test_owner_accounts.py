@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import trio
 
 from broker.core.secret import digest
 from broker.store.memory import MemoryStore
@@ -74,15 +73,13 @@ async def test_an_invited_owner_sets_the_password_once_by_the_link(bench: Bench)
 
 
 @pytest.mark.requirement("moderation.owners", "owners.invitations")
-async def test_another_invitation_ends_the_one_before_and_none_outlasts_its_time(
-    bench: Bench, autojump_clock: object
-) -> None:
+async def test_another_invitation_ends_the_one_before_and_none_outlasts_its_time(bench: Bench) -> None:
     first = await create(bench, invitation=True)
     second = await create(bench, invitation=True)
     assert second["owner_id"] == first["owner_id"]
     assert code(await accept(bench, first)) == "not_found"
     assert await bench.store.get("invitation", digest(first["invitation"])) is None
-    await trio.sleep(INVITED_MS / 1000)
+    bench.clock.step(INVITED_MS)
     assert code(await accept(bench, second)) == "not_found"
     third = await create(bench, invitation=True)
     assert code(await accept(bench, third)) == "accepted"

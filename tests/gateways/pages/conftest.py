@@ -37,6 +37,7 @@ class Verbs:
                 else refuse("unauthenticated", "sign in")
             ),
             "my_agents": {"agents": []},
+            "my_agent": refuse("not_found", "there is no such agent"),
             "waiting_requests": {"requests": []},
             "list_grants": {"grants": []},
             "search_directory": {"agents": []},

@@ -213,6 +213,13 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
     """The least of our own that is written; libraries are heard from warning on."""
 
 
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """Traces for an OpenTelemetry collector; its own variables (OTEL_…) say where it is."""
+
+    enabled: bool = False
+    """Whether requests, calls of tools, commits and deliveries have spans. Needs `turret[otel]`."""
+
+
 def raise_limits(limits: Limits) -> Limits:
     """Limits that do not bind in a load test; sizes stay as they are.
 
@@ -252,3 +259,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     owners: Owners = Owners()
     network: Network = Network()
     log: Log = Log()
+    trace: Trace = Trace()

@@ -57,6 +57,7 @@ from gateways.operator.server import OperatorApp, Pages, operator_app
 from gateways.operator.token import OperatorToken, WeakToken, find_token
 from gateways.outbound import Outbound
 from gateways.sockets import Sockets
+from gateways.traces import CanNotTrace, Traces, open_traces
 from gateways.web import metrics_app, web_app
 from gateways.websocket import ws_app
 from gateways.wirekeys import WireKeyError, open_keyring
@@ -107,7 +108,7 @@ def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = 
         logs.configure(configuration.settings.log)
         token = _operator_token(configuration.serve)
         trio.run(partial(serve, configuration, token, announce=partial(_announce, as_json=as_json)))
-    except* (ConfigError, ServeError, SignInKeyError, WireKeyError) as errors:
+    except* (ConfigError, CanNotTrace, ServeError, SignInKeyError, WireKeyError) as errors:
         for error in _leaves(errors):
             print(f"turret: {error}", file=sys.stderr)
         code = 2
@@ -149,9 +150,12 @@ async def serve(
             keyring = await open_keyring(Path(options.data), store, clock.now_ms())
             async with (
                 open_issuer(options, clock) as tokens,
-                open_broker(configuration.settings, store, clock, keyring) as broker,
+                open_traces(configuration.settings.trace, proxies) as traces,
+                open_broker(configuration.settings, traces.store(store), clock, keyring) as broker,
             ):
-                await _serve_doors(configuration, broker, clock, proxies, tls, tokens, operators, announce)
+                await _serve_doors(
+                    configuration, broker, clock, proxies, tls, tokens, operators, traces, announce
+                )
         except* Unavailable as errors:  # a damaged page that the opening did not come upon
             raise ServeError(f"{options.data}: {_leaves(errors)[0]}") from None
 
@@ -225,6 +229,7 @@ async def _serve_doors(
     tls: ssl.SSLContext | None,
     tokens: Tokens | None,
     operators: OperatorToken | None,
+    traces: Traces,
     announce: Callable[[Ready], None],
 ) -> None:
     options, settings = configuration.serve, configuration.settings
@@ -237,7 +242,7 @@ async def _serve_doors(
     http = (options.public_url or _url("https" if tls else "http", http_listeners)).rstrip("/")
     dealing = options.dealing_url or _url("wss" if tls else "ws", dealing_listeners)
     broker.mcp_url, broker.dealing_url = f"{http}/mcp", dealing
-    counted, sockets = measured(broker, metrics), Sockets()
+    counted, sockets = traces.calls(measured(broker, metrics)), Sockets()
     shutdown = trio.Event()
     bounds = Bounds(connections=UNSAFE_CONNECTIONS) if settings.unsafe_limits else Bounds()
     resources = _resources(options, http)
@@ -264,7 +269,7 @@ async def _serve_doors(
         "gate": gate,
     }
     doors = [
-        partial(serve_http, app, http_listeners, settings, tls=tls, **both),
+        partial(serve_http, traces.requests(app), http_listeners, settings, tls=tls, **both),
         partial(serve_dealing, counted, dealing_listeners, **bots, **both),
     ]
     if metrics_listeners:

@@ -3,8 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
-from gateways.outbox import Outbox
+
+class Waiting(Protocol):
+    """What waits to be sent on a connection: an Outbox, of which this has no need to know more."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, frames' overhead included."""
+        ...
 
 
 class Sockets:
@@ -12,10 +20,10 @@ class Sockets:
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter({"http": 0, "ws": 0, "dealing": 0})
-        self._outboxes: set[Outbox] = set()
+        self._outboxes: set[Waiting] = set()
 
     @contextmanager
-    def held(self, door: str, outbox: Outbox | None = None) -> Iterator[None]:
+    def held(self, door: str, outbox: Waiting | None = None) -> Iterator[None]:
         """For as long as the block lasts there is one more at `door`."""
         self._open[door] += 1
         if outbox is not None:

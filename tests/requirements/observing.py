@@ -23,4 +23,6 @@ REQUIREMENTS: dict[str, str] = {
     "observe.root": "/ leads a browser to the owner's pages and tells a program where to begin",
     "observe.service": "a service manager is told that the broker is ready, stops, and that its loop turns",
     "observe.deployment": "the unit and the image name what is there, and set what the broker takes",
+    "observe.traces": "where the setting asks for it a request, its call, its commit and a delivery have spans; their "
+    "trace goes on that of who asked; nothing that a client sent is in them",
 }

@@ -71,7 +71,9 @@ async def test_an_operator_acts_and_an_agent_feels_it(
     suspended = await turret("admin", "suspend-agent", "--agent-id", agent, "--reason", "spam")
     assert (suspended.code, "\n" in suspended.out.strip()) == (0, True)
     shown = await turret("--json", "admin", "list-suspended-agents")
-    assert [(each["agent_id"], each["suspended"]["reason"]) for each in shown.json["agents"]] == [(agent, "spam")]
+    assert [(each["agent_id"], each["suspended"]["reason"]) for each in shown.json["agents"]] == [
+        (agent, "spam")
+    ]
     assert (await turret("admin", "unsuspend-agent", "--agent-id", agent)).code == 0
     refused = await turret("admin", "suspend-agent", "--agent-id", "ag_" + "0" * 26, "--reason", "x")
     assert (refused.code, refused.err.count("\n")) == (1, 1)

@@ -34,7 +34,9 @@ async def port(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[S
     """The operators' port, entered by the token that the page makes; a report of one agent about another waits."""
     monkeypatch.delenv("TURRET_OPERATOR_TOKEN", raising=False)
     ann, bob = await make_agent(bench, "ann"), await make_agent(bench, "bob")
-    reported = await bench.call("report_agent", ann, target_agent_id=bob.agent, category="spam", details="again")
+    reported = await bench.call(
+        "report_agent", ann, target_agent_id=bob.agent, category="spam", details="again"
+    )
     assert reported["report_id"]
     async with serving(lambda *exchange: app(*exchange)) as served:
         monkeypatch.setenv("TURRET_OPERATOR_URL", served.url)

@@ -8,6 +8,7 @@ import base64
 import io
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,13 +68,10 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
 
     def noted(lines: Any, wires: Any = ()) -> Any:
         kept = list(lines)
-        if all(isinstance(each, str | bytes) for each in kept):
-            texts = [
-                each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in kept
-            ]
-            cases[
-                b"".join(each if each.endswith(b"\n") else each + b"\n" for each in texts), tuple(wires)
-            ] = None
+        with suppress(TypeError, ValueError):  # some rows have no text
+            texts = [text_of(each) for each in kept]
+            text = b"".join(each if each.endswith(b"\n") else each + b"\n" for each in texts)
+            cases[text, tuple(wires)] = None
         return real(kept, wires)
 
     monkeypatch.setattr(test_chain, "verify_transcript", noted)
@@ -82,6 +80,17 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
             test(**arguments)
     monkeypatch.undo()
     return list(cases)
+
+
+def text_of(line: Any) -> bytes:
+    """A line as a file has it. Raises TypeError or ValueError for a row that is none."""
+    if isinstance(line, bytes):
+        return line
+    if isinstance(line, str):
+        return line.encode("utf-8", "surrogatepass")
+    if not all(isinstance(name, str) for name in line):
+        raise TypeError("a name that is no text")
+    return json.dumps(line).encode()
 
 
 def arguments_of(test: Callable[..., None]) -> Iterator[dict[str, Any]]:
@@ -157,6 +166,29 @@ def test_signatures_are_judged_as_libsodium_judges_them(page_file: str, open_pag
     for (pk, message, each), good in zip(cases, found, strict=True):
         assert good is verify(pk, bytes.fromhex(message), each), (pk, message, each)
     assert found.count(True) > 80
+
+
+@pytest.mark.requirement("verifypage.strict", "verifypage.unable")
+def test_what_libsodium_refuses_by_its_form_is_refused_whatever_the_browser_takes(
+    page_file: str, open_page: Opened
+) -> None:
+    page = open_page(WIDE).page
+    page.add_init_script("SubtleCrypto.prototype.verify = async () => true")
+    page.goto(page_file)
+    page.wait_for_selector("#unable:not([hidden])")
+    assert "takes signatures that the wire refuses" in page.inner_text("#unable")
+    key, text = KEYS["alpha"], b"deal".hex()
+    sig = key.sign(b"deal")
+    field, order = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+    little = [(field + each).to_bytes(32, "little").hex() for each in range(19)]
+    bad = [*SMALL_ORDER, *little, *(each[:-2] + "ff" for each in little)]
+    scalars = [each.to_bytes(32, "little").hex() for each in (order, order + 1, 2**253, 2**256 - 1)]
+    cases = [(point, text, sig) for point in bad] + [(key.pk, text, point + sig[64:]) for point in bad]
+    cases += [(key.pk, text, sig[:64] + scalar) for scalar in scalars]
+    assert set(page.evaluate(SIGNED, [list(each) for each in cases])) == {False}
+    last = (order - 1).to_bytes(32, "little").hex()
+    fine = [(key.pk, text, sig), (key.pk, text, sig[:64] + last)]
+    assert page.evaluate(SIGNED, [list(each) for each in fine]) == [True, True]
 
 
 @pytest.mark.requirement("verifypage.strict")

@@ -7,7 +7,9 @@ Source: network.md, Resources.
 """
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -105,20 +107,11 @@ class Library:
         """All that this agent has published, newest first."""
         return [read(each, Resource) for each in await pages(self._ask, "list_my_resources", "resources")]
 
-    async def search(
+    def search(
         self, q: str = "", *, tag: str | None = None, publisher: str | None = None, limit: int = PAGE
-    ) -> AsyncIterator[Resource]:
-        """What is found, the best first, page after page as it is asked for. `limit`: of one page."""
-        after: str | None = None
-        while True:
-            answer = await self._ask(
-                "search_resources", q=q, tag=tag, publisher_agent_id=publisher, limit=limit, after=after
-            )
-            for each in read(answer.get("resources", []), list[Resource]):
-                yield each
-            after = answer.get("next")
-            if after is None:
-                return
+    ) -> "Search":
+        """What is found, the best first: `async for hit in library.search("fx rates")`. `limit`: of one page."""
+        return Search(self._ask, q=q or None, tag=tag, publisher_agent_id=publisher, limit=limit)
 
     async def read(self, resource_id: str) -> Resource:
         """A resource with its content. Raises Refused (not_found, agreement_required); WireFault where the content is
@@ -127,6 +120,30 @@ class Library:
         if found.resource_id != resource_id or found.content is None:
             raise WireFault(f"asked for {resource_id}, the broker gave another one, or none")
         return _checked(found, found.content)
+
+
+class Search:
+    """The hits of a search, page after page as they are asked for. Made by `Library.search`."""
+
+    def __init__(self, ask: Ask, **params: Any) -> None:
+        self._ask = ask
+        self._params = params
+        self._hits: deque[Resource] = deque()
+        self._more = True
+
+    def __aiter__(self) -> "Search":
+        return self
+
+    async def __anext__(self) -> Resource:
+        """The next hit. Raises Refused. Cancelling loses none. One task at a time."""
+        while not self._hits and self._more:
+            answer = await self._ask("search_resources", **self._params)
+            self._hits.extend(read(answer.get("resources", []), list[Resource]))
+            self._params["after"] = answer.get("next")
+            self._more = self._params["after"] is not None
+        if not self._hits:
+            raise StopAsyncIteration
+        return self._hits.popleft()
 
 
 def _checked(resource: Resource, content: str | None) -> Resource:

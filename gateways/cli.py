@@ -36,6 +36,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "backup": ("backup", "a copy of a broker's store, while it runs"),
     "restore": ("restore", "a store made of a backup"),
     "check": ("check", "is a store or a backup whole?"),
+    "audit": ("audit", "the audit log in a file, and whether it holds"),
     "demo": ("serving", "two desks, one deal, its proof"),
 }
 """name → (module under gateways.commands, what `turret --help` says)."""

@@ -39,6 +39,7 @@ from gateways.configure import (
 from gateways.console import routes
 from gateways.dealing import serve_dealing
 from gateways.gate import Gate
+from gateways.headfile import HeadFile
 from gateways.http import serve_http, tls_context
 from gateways.keyfile import is_open_to_all
 from gateways.listen import Bounds, Network
@@ -151,7 +152,13 @@ async def serve(
             async with (
                 open_issuer(options, clock) as tokens,
                 open_traces(configuration.settings.trace, proxies) as traces,
-                open_broker(configuration.settings, traces.store(store), clock, keyring) as broker,
+                open_broker(
+                    configuration.settings,
+                    traces.store(store),
+                    clock,
+                    keyring,
+                    keeper=HeadFile(Path(options.data)),
+                ) as broker,
             ):
                 await _serve_doors(
                     configuration, broker, clock, proxies, tls, tokens, operators, traces, announce

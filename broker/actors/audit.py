@@ -1,4 +1,4 @@
-"""What `turret check` finds in a store, and a restore before it says done: every call, channel, resource, document and stream.
+"""What `turret check` finds in a store, and a restore before it says done: every call, channel, resource, stream.
 
 1. A transcript holds when broker/wire/chain.py says so; nothing is taken from the store's own columns alone.
 2. A call's document is what its log says: parties, phase, times, how it ended, and what it is found by.
@@ -51,13 +51,14 @@ class _Envelope(msgspec.Struct):
 
 
 def audit(snapshot: Snapshot, counts: Counts, beside: Beside | None = None) -> Iterator[Step]:
-    """Look through all of a store; yields faults, and how many more rows and events were looked at. `beside`: what stands
-    beside a store that is served; None for a backup."""
+    """Look through all of a store; yields faults, and how many more rows and events were looked at. `beside`: what
+    stands beside a store that is served; None for a backup."""
     parts: tuple[Callable[[], Iterator[Step]], ...] = (
         snapshot.pages,
         snapshot.sums,
         partial(_calls, snapshot, counts),
         partial(_events, snapshot, counts),
+        partial(_audited, snapshot, counts, beside),
         partial(audit_resources, snapshot),
     )
     for part in parts:
@@ -74,7 +75,7 @@ def _events(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
 
 
 def _audited(snapshot: Snapshot, counts: Counts, beside: Beside | None) -> Iterator[Step]:
-    for step in audit_log(snapshot, _wires(snapshot), beside):
+    for step in audit_log(snapshot, beside):
         counts.audited += step if isinstance(step, int) else 0
         yield step
 

@@ -8,11 +8,14 @@ import click
 import msgspec
 
 from broker.actors.audit import Counts, audit
+from broker.actors.audit_log import Beside
 from broker.store import sqlite_check, sqlite_file
 from broker.store.port import Fault
 from gateways.client.show import printable
 from gateways.commands.backup import explained, progress, wants_json
+from gateways.commands import restore_key
 from gateways.commands.common import REFUSED, Options
+from gateways.headfile import read_head_file
 
 SHOWN: Final = 1000
 """Faults that are listed; all are counted."""
@@ -32,6 +35,8 @@ class Found(msgspec.Struct):
     faults: list[Fault]
     channels: int = 0
     messages: int = 0
+    audited: int = 0
+    """Rows of the audit log."""
 
 
 @click.command()
@@ -42,7 +47,7 @@ class Found(msgspec.Struct):
 @click.pass_context
 def check(context: click.Context, data: Path, as_json: bool) -> int:
     """Look through a store or a backup: its schema and pages, every conversation's chain and signatures, documents
-    beside their logs, and each stream's positions. Writes nothing; the broker may run.
+    beside their logs, each stream's positions, and the audit log. Writes nothing; the broker may run.
 
     Each fault is named on a line of its own. Exits 0 when all holds, 1 when something does not, 2 when there is
     nothing to look at.
@@ -53,12 +58,22 @@ def check(context: click.Context, data: Path, as_json: bool) -> int:
     """
     options = Options(json=wants_json(context, as_json))
     with explained(data):
-        found = look_through(data / sqlite_file.FILE if data.is_dir() else data, options.json)
+        file = data / sqlite_file.FILE if data.is_dir() else data
+        # The head first: a broker that runs may add rows meanwhile, and a head that is behind is no fault.
+        found = look_through(file, options.json, beside_of(data) if data.is_dir() else None)
     options.show(found, report(found))
     return 0 if found.ok else REFUSED
 
 
-def look_through(path: Path, quiet: bool) -> Found:
+def beside_of(directory: Path) -> Beside | None:
+    """The audit's head and the wire's keys that stand in a directory; None where it was never served. Raises
+    Failure."""
+    if not (directory / restore_key.FILE).exists():
+        return None
+    return Beside(read_head_file(directory), restore_key.read_wire_key(directory / restore_key.FILE)[1])
+
+
+def look_through(path: Path, quiet: bool, beside: Beside | None = None) -> Found:
     """Check a file, with a bar on a terminal. Raises NotAStore, SchemaTooNew, OSError."""
     counts, faults, number, began = Counts(), list[Fault](), 0, time.monotonic()
     with sqlite_check.opened(path) as (snapshot, schema), progress("check", quiet) as told:
@@ -67,7 +82,7 @@ def look_through(path: Path, quiet: bool) -> Found:
         done = 0
         if snapshot is not None:
             size = snapshot.size()
-            for step in audit(snapshot, counts):
+            for step in audit(snapshot, counts, beside):
                 if isinstance(step, Fault):
                     number += 1
                     faults += [step] if len(faults) < SHOWN else []
@@ -83,6 +98,7 @@ def look_through(path: Path, quiet: bool) -> Found:
         events=counts.events,
         channels=counts.channels,
         messages=counts.messages,
+        audited=counts.audited,
         seconds=seconds,
         count=number,
         faults=faults,
@@ -97,6 +113,8 @@ def report(found: Found) -> str:
     looked = f"{found.conversations:,} conversations, {found.envelopes:,} envelopes, {found.events:,} events"
     if found.channels:
         looked += f", {found.channels:,} channels, {found.messages:,} messages"
+    if found.audited:
+        looked += f", {found.audited:,} rows of the audit log"
     verdict = "holds" if found.ok else f"{found.count:,} fault{'s' if found.count > 1 else ''}"
     return "\n".join([*lines, f"{verdict}: {looked} in {found.seconds:g} s"])
 

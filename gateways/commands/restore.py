@@ -7,8 +7,11 @@ from pathlib import Path
 
 import click
 
-from broker.store import sqlite_backup
+from broker.actors.audit_log import kept_head
+from broker.store import sqlite_backup, sqlite_check
 from broker.store.port import Fault
+from broker.wire.auditlog import AuditHead, head_text, read_head
+from gateways import headfile
 from gateways.commands.backup import explained, progress, wants_json
 from gateways.commands.check import line_of, look_through
 from gateways.commands.common import USAGE, Failure, Options, echo_error
@@ -27,6 +30,11 @@ from gateways.keyfile import write_private
 @click.option(
     "--wire-key", type=click.Path(path_type=Path, dir_okay=False), help="The wire's key file, kept apart."
 )
+@click.option(
+    "--audit-head",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="The lost store's audit.head, if there is one: the audit log then says what is missing of it.",
+)
 @click.option("--even-if-damaged", is_flag=True, help="Restore what there is of a backup with faults.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
 @click.pass_context
@@ -35,13 +43,15 @@ def restore(
     file: Path,
     data: Path,
     wire_key: Path | None,
+    audit_head: Path | None,
     even_if_damaged: bool,
     as_json: bool,
 ) -> None:
     """Make a broker's directory of the backup in FILE, and look through all of it before saying so.
 
     The wire's key comes from --wire-key, or from the backup where that was made with it. Every stream gets a new epoch:
-    clients notice, read their conversations again, and may submit again what they said since the backup.
+    clients notice, read their conversations again, and may submit again what they said since the backup. The audit log
+    says that there was a restore.
 
     \b
     Example:
@@ -53,6 +63,7 @@ def restore(
         found = sqlite_backup.contents(file)
         key, pks = _key(file, found.key, wire_key)
         check_belongs(pks, found.wire_keys, str(wire_key or file))
+        lost = None if audit_head is None else _lost(audit_head, pks)
         with ExitStack() as made:
             with progress("restore", options.json) as told:
                 store = made.enter_context(
@@ -61,6 +72,11 @@ def restore(
             looked = look_through(store, options.json)
             if not looked.ok:
                 _tell(looked.faults, even_if_damaged, file)
+            head = _head_of(store)
+    # Before the key, without which nobody serves it: a head that is missing beside a store is an alarm.
+    head = max(filter(None, (head, lost)), key=lambda each: each.count, default=None)
+    if head is not None:
+        write_private(data / headfile.FILE, head_text(head) + b"\n")
     write_private(data / FILE, key)
     when = datetime.fromtimestamp(found.at / 1000, UTC).isoformat(timespec="seconds")
     options.show(
@@ -85,6 +101,21 @@ def _key(file: Path, kept: bytes | None, wire_key: Path | None) -> tuple[bytes, 
         words = f"{file} was made without the wire's key: give it by --wire-key FILE"
         raise Failure("key_file", words, USAGE)
     return kept, keys_in(kept, str(file))
+
+
+def _lost(path: Path, pks: tuple[str, ...]) -> AuditHead:
+    """The head of the lost store's audit log."""
+    head = read_head(path.read_bytes())
+    if head is None or not head.is_signed(pks):
+        raise Failure("audit_head", f"{path} is no head of this wire's audit log", USAGE)
+    return head
+
+
+def _head_of(store: Path) -> AuditHead | None:
+    """The head of the audit log that is in the backup."""
+    with sqlite_check.opened(store) as (snapshot, _):
+        text = None if snapshot is None else kept_head(snapshot)
+    return None if text is None else read_head(text)
 
 
 def _tell(faults: list[Fault], anyway: bool, file: Path) -> None:

@@ -20,5 +20,9 @@ REQUIREMENTS: dict[str, str] = {
     "ever after",
     "audit.restored": "a restore by the command is a row with the head that was known before, and no fault",
     "audit.never-stops": "what can't be read, written beside, or has no canonical form never stops the log",
+    "audit.head-file": "the head's file is at any moment the old one or the new one, on the disk, its owner's alone",
+    "audit.check": "turret check finds the same in the file, by the key that stands beside it, and rows that no list "
+    "would show",
+    "audit.export": "an export holds all rows and heads, and is verified offline with the same result",
     "audit.tools": "operators list the log by who did what to whom, and are told by one call whether it holds",
 }

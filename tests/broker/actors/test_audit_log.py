@@ -1,0 +1,106 @@
+"""What a check finds in an audit log on the disk, whoever has changed it with whatever program."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.actors.audit_log import Beside, audit_log
+from broker.store import sqlite_backup, sqlite_check, sqlite_file
+from broker.store.port import Fault
+from gateways.headfile import FILE, read_head_file
+from tests.support.audited import kept_on_disk, put_on_disk, serve, served
+from tests.support.audits import DAMAGES, WIRE
+
+
+def faults(directory: Path, beside: bool = True) -> list[Fault]:
+    near = Beside(read_head_file(directory), (WIRE.pk,)) if beside else None
+    with sqlite_check.opened(directory / sqlite_file.FILE) as (snapshot, _):
+        assert snapshot is not None
+        steps = list(audit_log(snapshot, near))
+    assert sum(step for step in steps if isinstance(step, int)) == len(kept_on_disk(directory).rows)
+    return [step for step in steps if isinstance(step, Fault)]
+
+
+@pytest.mark.requirement("audit.check")
+async def test_a_log_that_nobody_touched_has_no_fault(tmp_path: Path, autojump_clock: Any) -> None:
+    await served(tmp_path / "data")
+    assert faults(tmp_path / "data") == []
+    assert faults(tmp_path / "data", beside=False) == []
+
+
+@pytest.mark.requirement("audit.check", "audit.heads")
+@pytest.mark.parametrize("name", DAMAGES)
+async def test_each_damage_is_found_in_the_file(name: str, tmp_path: Path, autojump_clock: Any) -> None:
+    kept = await served(tmp_path / "data")
+    damage, first, words = DAMAGES[name]
+    damage(kept)
+    put_on_disk(kept, tmp_path / "data")
+    found = faults(tmp_path / "data")
+    assert any(words in fault.message for fault in found), found
+    assert min((fault.n for fault in found if fault.n is not None), default=None) == first
+
+
+@pytest.mark.requirement("audit.check")
+async def test_a_row_that_the_list_does_not_show_is_found(tmp_path: Path, autojump_clock: Any) -> None:
+    await served(tmp_path / "data")
+    with closing(sqlite3.connect(tmp_path / "data" / sqlite_file.FILE, isolation_level=None)) as db:
+        one = "(SELECT id FROM document WHERE kind = 'audit' AND name = '000000000003')"
+        db.execute(f"DELETE FROM mark WHERE document = {one} AND value = 'operator'")
+    assert [(fault.where, fault.name, fault.n) for fault in faults(tmp_path / "data")] == [
+        ("audit", "index", 3)
+    ]
+
+
+@pytest.mark.requirement("audit.heads")
+async def test_an_older_database_beside_the_newer_head_is_found(tmp_path: Path, autojump_clock: Any) -> None:
+    await served(tmp_path / "data")
+    shutil.copytree(tmp_path / "data", tmp_path / "older")
+    await serve(tmp_path / "data", 2, "Later")
+    newer = tmp_path / "data" / FILE
+    assert faults(tmp_path / "data") == []
+    shutil.copy2(newer, tmp_path / "older" / FILE)
+    found = faults(tmp_path / "older")
+    assert [(fault.n, "an older store put back" in fault.message) for fault in found] == [(7, True)]
+    await serve(tmp_path / "older", 1, "Even later")  # the broker goes on, and says so in a row
+    found = faults(tmp_path / "older")
+    assert found[0].message == "rows 7 to 8 are missing"
+    assert "row 9 is an alarm" in found[1].message
+
+
+@pytest.mark.requirement("audit.heads")
+async def test_an_older_head_beside_the_newer_database_is_no_fault(
+    tmp_path: Path, autojump_clock: Any
+) -> None:
+    kept = await served(tmp_path / "data")
+    assert kept.older is not None
+    kept.beside = kept.older.beside
+    put_on_disk(kept, tmp_path / "data")
+    assert faults(tmp_path / "data") == []
+    await serve(tmp_path / "data", 1, "Later")
+    assert faults(tmp_path / "data") == []
+
+
+@pytest.mark.requirement("audit.restored")
+async def test_a_restored_store_holds_before_it_was_served_and_after(
+    tmp_path: Path, autojump_clock: Any
+) -> None:
+    await served(tmp_path / "data")
+    told: Any = lambda *_: None  # noqa: E731
+    sqlite_backup.back_up(tmp_path / "data", tmp_path / "one.backup", at=1, key=None, told=told)
+    await serve(tmp_path / "data", 2, "Later")
+    found = sqlite_backup.contents(tmp_path / "one.backup")
+    with sqlite_backup.restoring(tmp_path / "one.backup", tmp_path / "new", found, now_ms=2, told=told):
+        pass
+    for file in ("wire.key", FILE):
+        shutil.copy2(tmp_path / "data" / file, tmp_path / "new" / file)
+    assert faults(tmp_path / "new") == []
+    await serve(tmp_path / "new", 1, "After")
+    assert faults(tmp_path / "new") == []
+    rows = kept_on_disk(tmp_path / "new").rows
+    assert b'"kind":"restored"' in rows[7]
+    assert b'"former":{"at":' in rows[7]
+    assert len(rows) == 8

@@ -4,9 +4,11 @@
    position, so that who follows it loses nothing, also over a restart), and an event `task` for each of the two agents.
 2. What an agreement allows is looked at when the letter is taken. Without it nobody begins, adds or answers; taking
    back and reading need none.
-3. What is asked of another counts in the loop guard, and so does an answer, which is never held back.
+3. What is asked of another counts in the loop guard, a question of the target's too. The result does not: it is what
+   was asked for, and who then begins another task does so by itself.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +17,7 @@ from broker.actors.agentdocs import present
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
 from broker.actors.pairdocs import permission
+from broker.actors.push import RemovePush
 from broker.actors.receipts import Receipts, Stopped
 from broker.actors.record import Index, RecordActor, Told
 from broker.config import Network
@@ -79,8 +82,18 @@ class TaskActor(RecordActor[TaskRow]):
     kind = "task"
     type = TaskRow
 
-    def __init__(self, key: str, *, settings: Network, receipts: Receipts, **parts: Any) -> None:
+    def __init__(
+        self,
+        key: str,
+        *,
+        settings: Network,
+        receipts: Receipts,
+        rouse: Callable[[str, str, Any], None],
+        **parts: Any,
+    ) -> None:
+        """`rouse`: the house's, by which the pushes of a task that is forgotten end."""
         super().__init__(key, **parts)
+        self._rouse = rouse
         self._keep_ms = round(settings.task_days * DAY_MS)
         self._receipts = receipts
 
@@ -147,7 +160,7 @@ class TaskActor(RecordActor[TaskRow]):
         both, place = (row.requester, row.target), pair_key(row.requester, row.target)
         if isinstance(command, core.Begin | core.Add):
             self._receipts.heard(row.target, row.requester, row.trace, now, place=place, agents=both)
-        elif row.state != "working" and not isinstance(command, core.Cancel):
+        elif row.state == "input-required":
             self._receipts.heard(row.requester, row.target, row.trace, now, place=place, agents=both)
 
     async def _commit(self, change: Change, by: str, once: Once | None) -> Any:
@@ -197,7 +210,12 @@ class TaskActor(RecordActor[TaskRow]):
         return answer if isinstance(answer, Refusal) else None
 
     async def _forget(self, row: TaskRow) -> Any:
-        return await self.write(None, None, puts=(_drop_mark(row),))
+        pushes = await self.store.find("push", "stream", task_stream(self.key))
+        answer = await self.write(None, None, puts=(_drop_mark(row),))
+        if not isinstance(answer, Refusal):
+            for each in pushes:
+                self._rouse("push", each.id, RemovePush(None))
+        return answer
 
 
 def _put_mark(row: TaskRow) -> Put:

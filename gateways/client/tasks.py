@@ -114,7 +114,7 @@ class Tasks:
         found: list[View] = []
         for state in states or ("submitted", "working"):
             rows = await pages(self._ask, "list_tasks", "tasks", role="target", status=state)
-            found += [_read(each) for each in rows]
+            found += [_read(each) for each in reversed(rows)]
         return sorted(found, key=lambda each: each.task.updated_at)
 
     async def _answer(self, task: View | str, outcome: str, text: str, parts: Sequence[Part] | None) -> View:

@@ -1,0 +1,25 @@
+"""Tasks and A2A (docs/reference/network.md, A2A)."""
+
+REQUIREMENTS: dict[str, str] = {
+    "network.a2a.states": "a task goes from state to state as A2A has it, and what is final never changes",
+    "network.a2a.answer": "a task waits for its target, who answers it once: completed, failed or rejected",
+    "network.a2a.input": "the target may ask for more, and the requester adds to the same task in the same context",
+    "network.a2a.agreed": "tasks are given, added to and answered under an agreement with the scope task alone",
+    "network.a2a.foreign": "to all but its two agents a task looks missing, whatever is asked of it",
+    "network.a2a.lists": "lists have the last changed first, with filters and pages",
+    "network.a2a.limits": "a message, a task, the changes of one and the open tasks of a pair are bounded",
+    "network.a2a.kept": "an open task fails in the end, a finished one is forgotten, and nothing is left of it",
+    "network.a2a.loop": "tasks and questions back count in the loop guard, results do not",
+    "network.a2a.gateway": "A2A's methods give, read, list and cancel tasks as the specification says",
+    "network.a2a.waits": "a message waits until its task is over or asks, for a bounded time, and under its right",
+    "network.a2a.streams": "a stream begins with the task, has every event in order, and ends with the task",
+    "network.a2a.resume": "who comes back with the last event's id gets what follows it, also after a restart",
+    "network.a2a.ends": "a stream shows that it lives, and ends within a second when the right to read does",
+    "network.a2a.callers": "callers show a token with the scope task that acts for an agent; else nothing is told",
+    "network.a2a.version": "the version is A2A 1.0; another one, and none, is refused by its own error",
+    "network.a2a.errors": "errors have A2A's codes, and data of A2A's types",
+    "network.a2a.card": "a listed agent's card is for anybody, a hidden one's for agents, a missing one's for none",
+    "network.a2a.direct": "an agent's own endpoint is public https, stands in its card, and ends the gateway's tasks",
+    "network.a2a.push": "what becomes of a task is posted where its requester says, with what the receiver asked for",
+    "client.agent-tasks": "the client gives tasks and waits for their results, and hands out those to be answered once",
+}

@@ -21,6 +21,7 @@ from broker.tools import (
     signin,
     streams,
     switchboard,
+    task_pushes,
     tasks,
     tokens,
     transcripts,

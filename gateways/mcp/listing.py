@@ -28,6 +28,7 @@ OTHERS_WROTE: Final = frozenset(
     {
         "rows", "rings", "events",
         "owners", "queue", "reports",  # the operators read these
+        "artifacts", "history", "said", "task", "tasks",
         "agents", "agreements", "channels", "content", "counterpart", "description", "from_name", "members",
         "messages", "name", "publisher_name", "purpose", "requests", "resources", "title", "topic", "to_name",
     }

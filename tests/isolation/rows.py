@@ -68,6 +68,14 @@ def resource(**more: Any) -> tuple[Params, Params]:
     )
 
 
+def task(**more: Any) -> tuple[Params, Params]:
+    """The params of a tool of a task: one that Alice gave Bob, and one that is not."""
+    return (
+        lambda w: {"task_id": w.task, **{name: of(w) for name, of in more.items()}},
+        lambda w: {"task_id": gone("tk_"), **{name: of(w) for name, of in more.items()}},
+    )
+
+
 def agent(who: str) -> Callable[[World], str]:
     """The id of one of the people."""
     return lambda w: str(w.people[who].agent)
@@ -142,6 +150,19 @@ ROWS: Final[dict[str, Row]] = {
     "list_my_resources": network("accepted"),
     "search_resources": network("accepted", lambda _: {"q": "rates"}),
     "read_resource": network("not_found", *resource()),
+    # Tasks
+    "send_task": network("not_found", *task(target_agent_id=agent("bob"), text=lambda _: "hello")),
+    "get_task": network("not_found", *task()),
+    "list_tasks": network("accepted"),
+    "cancel_task": network("not_found", *task()),
+    "complete_task": network("not_found", *task(outcome=lambda _: "completed", text=lambda _: "hello")),
+    "update_task": network("not_found", *task(status=lambda _: "working")),
+    "set_task_push": network("not_found", *task(url=lambda _: "https://hooks.example/")),
+    "list_task_pushes": network("not_found", *task()),
+    "delete_task_push": network("not_found", *task(config_id=lambda _: "c1")),
+    "set_a2a_endpoint": network("accepted", lambda _: {"url": "https://a2a.turret-agents.org/"}),
+    "get_a2a_endpoint": network("accepted"),
+    "delete_a2a_endpoint": network("accepted"),
     # The wire: who signs is who acts
     "wire_info": wire("accepted"),
     "presence": wire("accepted"),

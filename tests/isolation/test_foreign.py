@@ -116,8 +116,8 @@ async def test_lists_and_inboxes_hold_nothing_of_anothers() -> None:
             ("get_inbox", "messages"),
             ("list_channels", "channels"),
             ("list_my_resources", "resources"),
+            ("list_tasks", "tasks"),
         ):
             assert (await world.call(name, "carol"))[member] == [], name
-            assert (await world.call(name, "alice" if name != "list_contact_requests" else "erin"))[member], (
-                name
-            )
+            whose = {"list_contact_requests": "erin", "list_tasks": "bob"}.get(name, "alice")
+            assert (await world.call(name, whose))[member], name

@@ -75,7 +75,7 @@ class World:
         self.desks: dict[str, Party] = {}
         self.line: Line
         self.agreement = self.message = self.channel = self.request = self.sent = ""
-        self.resource = self.shared = ""
+        self.resource = self.shared = self.task = ""
 
     def token(self, who: str, scopes: frozenset[str] = SCOPES, age_s: int = 0) -> str:
         """A token of a person's, made so many seconds ago."""
@@ -156,7 +156,7 @@ async def _people(world: World) -> None:
 
 async def _things(world: World) -> None:
     bench, (alice, bob, erin) = world.bench, (world.people[each] for each in ("alice", "bob", "erin"))
-    world.agreement = await agree(bench, alice, bob)
+    world.agreement = await agree(bench, alice, bob, scopes=["message", "task"])
     world.message = (await send(bench, bob, alice, "to alice"))["message_id"]
     world.sent = (await send(bench, alice, bob, "to bob"))["message_id"]
     world.request = (await ask(bench, alice, erin))["request_id"]
@@ -169,6 +169,9 @@ async def _things(world: World) -> None:
     for name, readers in (("resource", "private"), ("shared", "public")):
         made = await bench.call("publish_resource", alice, title="Alice's rates", access=readers, **shelf)
         setattr(world, name, made["resource_id"])
+    made = await bench.call("send_task", alice, target_agent_id=bob.agent, text="a secret")
+    world.task = made["task"]["task_id"]
+    await bench.call("set_task_push", alice, task_id=world.task, url="https://hooks.example/", config_id="c1")
     world.line = await bench.connect(world.desks["alice"], world.desks["bob"])
 
 

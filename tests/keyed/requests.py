@@ -126,6 +126,30 @@ async def mark(bench: Bench) -> Request:
     return caller, {"message_ids": [*ids, "msg_none"]}
 
 
+def tasked(tool: str, by_target: bool = False, **params: Any) -> tuple[str, Make]:
+    """A request about a task that one gave another; `by_target`: of that other."""
+
+    async def make(bench: Bench) -> Request:
+        caller, other = await one(bench), await one(bench, "Bob")
+        await agree(bench, caller, other, scopes=["task"])
+        named = {"target_agent_id": other.agent} if tool == "send_task" else {}
+        if tool != "send_task" or "again" in params:
+            made = await bench.call("send_task", caller, target_agent_id=other.agent, text="a task")
+            named["task_id"] = made["task"]["task_id"]
+        if tool == "delete_task_push":
+            await bench.call("set_task_push", caller, **named, url="https://hooks.example/", **params)
+        given = {name: value for name, value in params.items() if name != "again"}
+        return other if by_target else caller, {**named, **given}
+
+    return tool, make
+
+
+async def published(bench: Bench) -> Request:
+    caller = await one(bench)
+    await bench.call("set_a2a_endpoint", caller, url="https://a2a.turret-agents.org/")
+    return caller, {}
+
+
 async def renew(bench: Bench) -> Request:
     return await young(bench, claim=read_code(new_code(b"x" * ENTROPY))), {}
 
@@ -231,6 +255,16 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     in_town("send_channel_message", False, body="hello", metadata={"b": 1, "a": [2.5]}),
     mine("update_my_profile", name="Anna", capabilities=["fx"]),
     mine("set_directory_visibility", public=True),
+    tasked("send_task", text="a task", parts=[{"data": {"b": 1, "a": [2.5]}}], metadata={"z": 1, "a": 2}),
+    tasked("send_task", text="more", again=True),
+    tasked("cancel_task"),
+    tasked("complete_task", True, outcome="completed", text="done"),
+    tasked("complete_task", True, outcome="failed", text="no"),
+    tasked("update_task", True, status="input-required", text="what?"),
+    tasked("set_task_push", url="https://hooks.example/", config_id="c1"),
+    tasked("delete_task_push", config_id="c1"),
+    mine("set_a2a_endpoint", url="https://a2a.turret-agents.org/"),
+    ("delete_a2a_endpoint", published),
     mine("publish_resource", title="a", content="a text", tags=["fx", "a"]),
     shelved("update_resource", title="b", content="another", expected_version=1),
     shelved("delete_resource"),

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from broker.store.memory import MemoryStore
+from broker.wire.refusals import refuse
 from gateways import descriptors
 from gateways.metrics import Metrics
 from gateways.web import web_app
@@ -99,3 +101,26 @@ async def test_the_root_leads_a_browser_to_pages_and_a_program_to_the_doors(
     doors = json.loads(answer.body)
     for path in (doors["info"], doors["openapi"]):
         assert (await asked(app, path)).status == 200
+
+
+@pytest.mark.requirement("observe.health")
+async def test_readiness_goes_and_comes_with_what_the_broker_lacks_and_life_does_not(bench: Bench) -> None:
+    app = web_app(bench.broker, None)
+    store = bench.store
+    assert isinstance(store, MemoryStore)
+
+    async def ready() -> int:
+        assert (await asked(app, "/healthz")).status == 200
+        return (await asked(app, "/readyz")).status
+
+    assert await ready() == 200
+    enough, store.free = store.free, bench.broker.settings.store.min_free_bytes - 1
+    assert await ready() == 503
+    store.free = enough
+    assert await ready() == 200
+    store.broken = "a failed fsync"
+    assert await ready() == 503
+    store.broken = None
+    assert await ready() == 200
+    bench.broker.end_streams(refuse("unavailable", "the broker is restarting"))
+    assert await ready() == 503

@@ -177,5 +177,5 @@ MUTANTS = (
         "        except* ZeroDivisionError as errors:",
     ),
     ("http.probes", "gateways/wellknown.py", "503 if reasons else 200", "200"),
-    ("http.metrics", "gateways/metrics.py", "            if name in self.tools:\n", "            if True:\n"),
+    ("http.metrics", "gateways/measured.py", "            if name in self._names:\n", "            if True:\n"),
 )

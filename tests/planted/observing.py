@@ -112,4 +112,10 @@ MUTANTS = (
     ("observe.traces", OTEL, "            _PARENT.inject(carried)\n", ""),
     ("observe.traces", OTEL, 'f"/{first}" if first in PLACES else "/"', 'f"/{first}"'),
     ("observe.traces", TRACES, "    if not settings.enabled:\n", "    if False:\n"),
+    (
+        "observe.health",
+        "broker/app.py",
+        '            reasons.append("the store takes no writes")\n',
+        "            pass\n",
+    ),
 )

@@ -256,6 +256,8 @@ async def list_all_agents(
     """All agents, or an owner's, or those of a tier, with what operators need to know of them."""
     if owner_id is None:
         return await _page(context, ("all", "1") if tier is None else ("tier", tier), limit, after)
+    if (missing := await _no_owner(context, owner_id)) is not None:
+        return missing
     return await _page(context, ("owner", owner_id), limit, after, tier)
 
 

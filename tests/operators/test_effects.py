@@ -14,9 +14,13 @@ from broker.app import AREAS, Caller
 from broker.tools.registry import collect
 from broker.wire.jwk import thumbprint
 from broker.wire.keys import SigningKey
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse
+from gateways.operator.server import operator_app
+from gateways.operator.token import OperatorToken
+from tests.gateways.mcp.harness import Door, modern
 from tests.support.agents import caller_of, make_agent
 from tests.support.broker import ANYONE, Bench, Party, code, open_bench, tuned
+from tests.support.operators import BEARER, TOKEN
 from tests.support.owners import CHEAP, PASSWORD, signin
 from tests.support.pairs import agree, send, told, whats
 from tests.support.registration import OPERATOR, jwk, register
@@ -391,6 +395,36 @@ async def call_ended(bench: Bench) -> None:
 @pytest.mark.requirement("moderation.every-tool")
 def test_every_tool_of_the_operators_has_a_row_and_every_row_a_tool() -> None:
     assert sorted(set(collect("operator")) ^ set(EFFECTS)) == []
+
+
+OVER_THE_PORT: Final = (
+    "suspend_agent",
+    "create_owner",
+    "resolve_report",
+    "bind_irc_account",
+    "transfer_channel",
+    "end_call",
+)
+"""Tools whose row is played over the operators' port too; their names are the same there."""
+
+
+@pytest.mark.requirement("moderation.every-tool")
+@pytest.mark.parametrize("tool", OVER_THE_PORT)
+async def test_what_an_operator_does_over_the_port_is_seen_too(tool: str) -> None:
+    async with open_bench(tuned(owners=msgspec.structs.asdict(CHEAP))) as bench:
+        door = Door(operator_app(bench.broker, OperatorToken(TOKEN)), bench.broker)  # type: ignore[arg-type]
+        call = bench.call
+
+        async def over(name: str, /, caller: Caller = ANYONE, **params: Any) -> Any:
+            if not caller.operator:
+                return await call(name, caller, **params)
+            body, headers = modern("tools/call", name=name, arguments=params)
+            result = (await door.ask(body=body, **headers, **BEARER, host="127.0.0.1:8768")).result
+            told = result["structuredContent"]
+            return refuse(told["refusal"]["code"], "over the port") if result["isError"] else told
+
+        bench.call = over  # type: ignore[method-assign]  # so that operators come in by their door
+        await EFFECTS[tool](bench)
 
 
 @pytest.mark.requirement("moderation.every-tool")

@@ -5,7 +5,6 @@ One broker with its public port, its dealing port and its operators' port; the a
 at the operators' port suspends it.
 """
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -26,10 +25,12 @@ from gateways.operator.token import OperatorToken
 from gateways.web import web_app
 from gateways.websocket import ws_app
 from tests.gateways.mcp.harness import modern, request
+from tests.support.a2a import said
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, Party, open_bench
 from tests.support.network import serving
 from tests.support.operators import BEARER, TOKEN
+from tests.support.pairs import agree
 from tests.support.tokens import HERE, FakeBearers, gate_of
 from tests.support.ws import Client, Port, authenticate, clock_of, open_port
 
@@ -42,9 +43,12 @@ LEGACY: Final = "2025-06-18"
 class Doors:
     """The ports of one broker, and what Ann is there: an agent with a desk and a channel."""
 
-    def __init__(self, bench: Bench, ann: Caller, desk: Party, town: str, http: str, ops: str, dealing: Port):
+    def __init__(
+        self, bench: Bench, ann: Caller, bob: str, desk: Party, town: str, http: str, ops: str, dealing: Port
+    ):
         self.bench = bench
         self.ann = ann
+        self.bob = bob
         self.desk = desk
         self.town = town
         self.http = http
@@ -78,6 +82,8 @@ async def open_doors() -> AsyncIterator[Doors]:
         await bench.call("open_desk", **opening)
         ann = await make_agent(bench, "Ann", key=key)
         town = (await bench.call("create_channel", ann, name="town"))["channel_id"]
+        bob = await make_agent(bench, "Bob")
+        await agree(bench, ann, bob, scopes=["task"])
         bearers = FakeBearers(bench.broker)
         bearers.give("ann", ann)
         gate = gate_of(bench.broker, bearers)[0]
@@ -89,7 +95,7 @@ async def open_doors() -> AsyncIterator[Doors]:
             serving(operator_app(bench.broker, OperatorToken(TOKEN))) as ops,
             open_port(bench.broker, sockets=True, gate=gate) as dealing,
         ):
-            yield Doors(bench, ann, desk, town, public.url, ops.url, dealing)
+            yield Doors(bench, ann, str(bob.agent), desk, town, public.url, ops.url, dealing)
             mcp.drain()
 
 
@@ -134,7 +140,7 @@ async def stream(doors: Doors, told: Told, method: str, path: str, **options: An
         assert answer.status_code == 200, await answer.aread()
         if not answer.headers["content-type"].startswith("text/event-stream"):
             told()
-            return str(json.loads(await answer.aread())["refusal"]["code"])
+            return (await answer.aread()).decode()
         if method == "GET" and path == "/mcp":
             told()  # nothing is said on it until there is something to say
         async for piece in answer.aiter_bytes():
@@ -176,6 +182,13 @@ async def session(doors: Doors, told: Told) -> str:
     return await stream(doors, told, "GET", "/mcp", headers={"accept": "text/event-stream", **own})
 
 
+async def task(doors: Doors, told: Told) -> str:
+    """A2A's stream of a task that the agent gave to another."""
+    headers = {"a2a-version": "1.0", "content-type": "application/json", **SHOWN}
+    body = request("SendStreamingMessage", message=said())
+    return await stream(doors, told, "POST", f"/a2a/{doors.bob}", json=body, headers=headers)
+
+
 async def waiting(doors: Doors, told: Told) -> str:
     """A wait over plain HTTP."""
     async with httpx.AsyncClient(base_url=doors.http, trust_env=False, timeout=10) as client:
@@ -205,6 +218,7 @@ async def _soon(told: Told) -> None:
 
 
 THINGS: Final[dict[str, tuple[Thing, str]]] = {
+    "A2A stream": (task, "ended"),
     "dealing socket with a token": (lambda d, told: socket(d, "/", told), "4001 suspended"),
     "/ws with a token": (lambda d, told: socket(d, "/ws", told), "4001 suspended"),
     "dealing socket with the agent's key": (keyed_socket, "4001 suspended"),
@@ -231,10 +245,9 @@ async def test_all_that_an_agent_has_open_ends_within_a_second_of_its_suspension
     async with open_doors() as doors:
         with trio.fail_after(10):
             async with trio.open_nursery() as nursery:
-                for name in THINGS:
+                for name in THINGS:  # one after the other: what one does, another that waits would hear of
                     nursery.start_soon(run, name, doors)
-                for each in opened.values():
-                    await each.wait()
+                    await opened[name].wait()
                 assert ends == {}
                 began = trio.current_time()
                 await doors.operate("suspend_agent", agent_id=doors.ann.agent, reason="spam")

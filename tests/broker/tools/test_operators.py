@@ -287,6 +287,7 @@ async def test_a_desks_suspension_and_its_agents_lift_each_for_itself(bench: Ben
 async def test_lists_are_filtered_and_paged(bench: Bench) -> None:
     made = [await register(bench, f"self {n}") for n in range(3)]
     await make_agent(bench, "Ann")
+    await has_owner(bench)
     await make_agent(bench, "Bob", owner_id=OWNER)
 
     async def names(tool: str, **params: Any) -> list[str]:

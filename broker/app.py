@@ -27,6 +27,7 @@ from broker.actors.house import House
 from broker.actors.janitor import Janitor
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence, Watch
+from broker.actors.pusher import Courier, PushStatistics
 from broker.actors.receipts import Receipts
 from broker.actors.signin import SignIn
 from broker.actors.standing import End, Standing
@@ -39,13 +40,14 @@ from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.desk import DeskRow
+from broker.core.push import Outcome
 from broker.store.port import Store, StoreStatistics, Unavailable
 from broker.tools import auditing, directory, transcripts
 from broker.tools.access import may_listen, run_out, unheard, while_allowed
 from broker.tools.areas import AREAS
 from broker.tools.channel_reader import follow_channel
 from broker.tools.context import Caller, Context, Progress, Services
-from broker.tools.household import add_network_actors, add_wire_actors, agent_told
+from broker.tools.household import add_network_actors, add_wire_actors, agent_told, make_pusher
 from broker.tools.keyrate import KeyRate
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
@@ -60,9 +62,11 @@ __all__ = [
     "Broker",
     "Caller",
     "ConvWatch",
+    "Courier",
     "Delivery",
     "Ended",
     "Passed",
+    "Outcome",
     "Progress",
     "Reader",
     "Refusal",
@@ -106,6 +110,8 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     accepted: int
     """Envelopes accepted since the start."""
     free_bytes: int
+    pushes: PushStatistics
+    """What is sent to webhooks."""
     store: StoreStatistics
 
 
@@ -370,6 +376,7 @@ class Broker:
             helper_failures=verifier.helpers_failed,
             accepted=services.tally.accepted,
             free_bytes=services.store.free_bytes(),
+            pushes=services.pusher.statistics(),
             store=services.store.statistics(),
         )
 
@@ -399,12 +406,19 @@ def _gone(code: str, new_pk: str | None) -> Refusal:
 
 @asynccontextmanager
 async def open_broker(
-    settings: Settings, store: Store, clock: Clock, keyring: Keyring, *, keeper: HeadKeeper | None = None
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    keyring: Keyring,
+    *,
+    keeper: HeadKeeper | None = None,
+    courier: Courier | None = None,
 ) -> AsyncIterator[Broker]:
     """A broker on an open store, with its actors and timers in a nursery of its own.
 
     Leaving the context lets no new command in, finishes commits under way and ends the actors. The store stays
-    the caller's to close. `keeper`: where the audit's head is kept apart from it.
+    the caller's to close. `keeper`: where the audit's head is kept apart from it. `courier`: the way out to webhooks;
+    without it nothing is sent.
     """
     limits, calls = settings.limits, settings.calls
     window_s, restored = limits.window_ms / 1000, await read_restored(store)
@@ -414,6 +428,9 @@ async def open_broker(
         timers = Timers(store, house, clock, ring_s=calls.ring_s, idle_s=calls.idle_s)
         hub = Hub(store, settings.streams, clock)
         broker: Broker
+        standing = Standing(now_ms=clock.now_ms)
+        pusher = make_pusher(store, clock, house, standing, courier, lambda: services)
+        hub.beside = pusher.committed
         services = Services(
             store=store,
             clock=clock,
@@ -428,13 +445,14 @@ async def open_broker(
             tally=Tally(),
             suspended=Suspended(each.id for each in await store.due("desk", "suspended", 1, 10_000)),
             info=lambda: broker.wire_info(),
-            standing=Standing(now_ms=clock.now_ms),
+            standing=standing,
             activity=Activity(clock),
             receipts=Receipts(settings.network.loop_messages),
             key_rate=KeyRate(clock, limits.keyed_per_hour),
             attempts=Attempts(clock),
             passwords=Passwords(settings.owners),
             sign_in=SignIn(clock),
+            pusher=pusher,
             keeper=keeper,
         )
         async for agent_id, facts in read_all_facts(store):
@@ -447,6 +465,7 @@ async def open_broker(
         nursery.start_soon(timers.run)
         nursery.start_soon(services.presence.run)
         nursery.start_soon(services.verifier.run)
+        nursery.start_soon(pusher.run)
         nursery.start_soon(Janitor(store, clock, settings).run)
         nursery.start_soon(auditing.run, services)
         trio.lowlevel.add_instrument(house.admission)

@@ -220,6 +220,14 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """Whether requests, calls of tools, commits and deliveries have spans. Needs `turret[otel]`."""
 
 
+class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
+    """Where events are pushed to (network.md, Webhooks)."""
+
+    allow_loopback: bool = False
+    """Whether this machine's own loopback may be named, without TLS and on any port: for tests and development. Shown
+    at the start."""
+
+
 def raise_limits(limits: Limits) -> Limits:
     """Limits that do not bind in a load test; sizes stay as they are.
 
@@ -258,5 +266,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     verify: Verify = Verify()
     owners: Owners = Owners()
     network: Network = Network()
+    webhooks: Webhooks = Webhooks()
     log: Log = Log()
     trace: Trace = Trace()

@@ -12,20 +12,25 @@ Source: RFC 6890 and IANA's registries of special-purpose addresses; RFC 6052 (N
 
 import ipaddress
 import ssl
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import h11
 import msgspec
 import trio
 
+T = TypeVar("T")
 PATIENCE_S: Final = 5.0
 """Seconds for a whole exchange, from the name's resolution on."""
 MOST: Final = 65_536
 """Bytes of an answer's body."""
 AT_ONCE: Final = 16
 """Exchanges under way; others wait, within their own time."""
+DRAIN_S: Final = 1.0
+"""Seconds for the rest of an answer whose status alone counts."""
+MARGIN_S: Final = 0.05
 TRIED: Final = 3
 """Addresses of one name to which a connection is tried."""
 NOT_PUBLIC_4: Final = tuple(
@@ -64,10 +69,12 @@ class Answer(msgspec.Struct, frozen=True):
 class Outbound:
     """A way out. `loopback`: this machine's own loopback may be asked too, without TLS and on any port (tests)."""
 
-    def __init__(self, *, loopback: bool = False, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, *, loopback: bool = False, tls: ssl.SSLContext | None = None, at_once: int = AT_ONCE
+    ) -> None:
         self._loopback = loopback
         self._tls = tls
-        self._places = trio.CapacityLimiter(AT_ONCE)
+        self._places = trio.CapacityLimiter(at_once)
 
     async def request(
         self,
@@ -80,13 +87,40 @@ class Outbound:
         patience_s: float = PATIENCE_S,
     ) -> Answer:
         """One exchange. Raises NotPublic, NoAnswer. Cancelling closes the connection; the other side may have acted."""
+
+        async def whole(stream: trio.abc.Stream, parts: SplitResult) -> Answer:
+            return await _exchange(stream, method, parts, headers, body, most)
+
+        return await self._over(url, patience_s, whole)
+
+    async def status(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes = b"",
+        patience_s: float = PATIENCE_S,
+    ) -> tuple[int, dict[str, str]]:
+        """One exchange of whose answer only the status and the headers count: the body is thrown away, and may be as
+        long and as slow as it likes. Raises and cancels as `request`."""
+
+        async def head(stream: trio.abc.Stream, parts: SplitResult) -> tuple[int, dict[str, str]]:
+            return await _ask_status(stream, method, parts, headers, body)
+
+        return await self._over(url, patience_s, head)
+
+    async def _over(
+        self, url: str, patience_s: float, exchange: Callable[[trio.abc.Stream, SplitResult], Awaitable[T]]
+    ) -> T:
+        """What an exchange over a fresh connection gives. Raises NotPublic, NoAnswer."""
         parts, port = self._target(url)
         try:
             with trio.fail_after(patience_s):
                 async with self._places:
                     stream = await self._connect(parts, port)
                     try:
-                        return await _exchange(stream, method, parts, headers, body, most)
+                        return await exchange(stream, parts)
                     finally:
                         await trio.aclose_forcefully(stream)
         except trio.TooSlowError:
@@ -179,6 +213,37 @@ async def _exchange(
 ) -> Answer:
     """Send one request and read its answer. Raises NoAnswer, and what the stream and h11 raise."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=most)
+    await _ask(connection, stream, method, parts, headers, body)
+    head = await _head(connection, stream)
+    got = await _body(connection, stream, most)
+    return Answer(head.status_code, _by_name(head.headers), got)
+
+
+async def _ask_status(
+    stream: trio.abc.Stream,
+    method: str,
+    parts: SplitResult,
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+) -> tuple[int, dict[str, str]]:
+    """Send one request and read how its answer begins. Raises as `_exchange`."""
+    connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST)
+    await _ask(connection, stream, method, parts, headers, body)
+    head = await _head(connection, stream)
+    ends = min(trio.current_time() + DRAIN_S, trio.current_effective_deadline() - MARGIN_S)
+    with trio.move_on_at(ends), suppress(NoAnswer, OSError, trio.BrokenResourceError, h11.ProtocolError):
+        await _body(connection, stream, MOST)  # some servers stop what they do when the client leaves early
+    return head.status_code, _by_name(head.headers)
+
+
+async def _ask(
+    connection: h11.Connection,
+    stream: trio.abc.Stream,
+    method: str,
+    parts: SplitResult,
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+) -> None:
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     sent = [("host", parts.netloc), ("connection", "close"), ("user-agent", "turret"), *headers]
     if body or method != "GET":
@@ -187,22 +252,35 @@ async def _exchange(
     data = connection.send(request) or b""
     data += connection.send(h11.Data(body)) or b"" if body else b""
     await stream.send_all(data + (connection.send(h11.EndOfMessage()) or b""))
-    head: Any = None
+
+
+async def _head(connection: h11.Connection, stream: trio.abc.Stream) -> h11.Response:
+    """The answer's status and headers; what comes before (1xx) is passed over."""
+    while True:
+        event = await _next(connection, stream)
+        if isinstance(event, h11.Response):
+            return event
+
+
+async def _body(connection: h11.Connection, stream: trio.abc.Stream, most: int) -> bytes:
     got = bytearray()
     while True:
-        event = connection.next_event()
-        if event is h11.NEED_DATA:
-            connection.receive_data(bytes(await stream.receive_some(16_384)))
-        elif isinstance(event, h11.Response):
-            head = event
-        elif isinstance(event, h11.Data):
+        event = await _next(connection, stream)
+        if isinstance(event, h11.Data):
             got += event.data
             if len(got) > most:
                 raise NoAnswer(f"its answer has more than {most} bytes")
         elif isinstance(event, h11.EndOfMessage):
-            return Answer(head.status_code, _by_name(head.headers), bytes(got))
-        elif isinstance(event, h11.ConnectionClosed):
-            raise NoAnswer("it closed the connection")
+            return bytes(got)
+
+
+async def _next(connection: h11.Connection, stream: trio.abc.Stream) -> Any:
+    """The next event of h11's. Raises NoAnswer where the other side has closed."""
+    while (event := connection.next_event()) is h11.NEED_DATA:
+        connection.receive_data(bytes(await stream.receive_some(16_384)))
+    if isinstance(event, h11.ConnectionClosed):
+        raise NoAnswer("it closed the connection")
+    return event
 
 
 def _by_name(headers: Any) -> dict[str, str]:

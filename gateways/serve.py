@@ -22,6 +22,7 @@ import trio
 
 from broker.app import Broker, open_broker
 from broker.clock import Clock, LoopClock
+from broker.config import Settings
 from broker.store.port import InUse, NotAStore, SchemaTooNew, Unavailable
 from broker.store.sqlite import SqliteStore
 from broker.wire.refusals import refuse
@@ -37,6 +38,7 @@ from gateways.configure import (
     split_bind,
 )
 from gateways.console import routes
+from gateways.courier import Courier, Resolver
 from gateways.dealing import serve_dealing
 from gateways.gate import Gate
 from gateways.headfile import HeadFile
@@ -71,6 +73,8 @@ UNSAFE_CONNECTIONS: Final = 100_000
 NO_OPERATORS: Final = (
     "no operators' port: it needs a token (turret operator-token --out FILE, then --operator-token-file FILE)"
 )
+POSTS: Final = 64
+"""Requests to webhooks under way."""
 STOP_S: Final = 8.0
 """After this the doors are closed whatever they still do; the store then finishes its commit."""
 
@@ -158,6 +162,7 @@ async def serve(
                     clock,
                     keyring,
                     keeper=HeadFile(Path(options.data)),
+                    courier=open_courier(configuration.settings),
                 ) as broker,
             ):
                 await _serve_doors(
@@ -165,6 +170,15 @@ async def serve(
                 )
         except* Unavailable as errors:  # a damaged page that the opening did not come upon
             raise ServeError(f"{options.data}: {_leaves(errors)[0]}") from None
+
+
+def open_courier(settings: Settings) -> Courier:
+    """The way out to webhooks. From here on names are looked up in threads of their own, whoever asks."""
+    trio.socket.set_custom_hostname_resolver(Resolver())
+    loopback = settings.webhooks.allow_loopback
+    if loopback:
+        log.warning("webhooks.allow_loopback: agents may have events sent to any port of this machine")
+    return Courier(Outbound(loopback=loopback, at_once=POSTS))
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from broker.actors.tape import Tape
 from broker.actors.turns import Turns
 from broker.clock import Clock
 from broker.config import Streams
-from broker.store.port import Event, Store
+from broker.store.port import Event, Listener, Store
 from broker.wire.events import Resume
 from broker.wire.refusals import Refusal
 
@@ -73,6 +73,8 @@ class Hub:
         self._topics: dict[str, Topic] = {}
         self.convs = ConvWatches()
         """Who is told that a conversation has grown, beside the streams."""
+        self.beside: Listener = lambda _: None
+        """Who else hears of all that is committed, in the same way."""
         self.tape = Tape()
         """What operators see of everything that is accepted."""
         store.watch(self.committed)
@@ -87,6 +89,7 @@ class Hub:
         for stream, batch in batches.items():
             topics[stream].hand(batch)
         self.convs.committed(events)
+        self.beside(events)
         if self.tape.watches:
             self.tape.committed(events)
 

@@ -12,9 +12,12 @@ Source of the schedule and the answers' meaning: Standard Webhooks, "Operational
 
 from collections.abc import Callable
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
+
+from broker.wire.refusals import Refusal, refuse
 
 Why = Literal["status", "not_public", "no_answer", "no_secret"]
 """Why an event was not taken: the answer's status, a URL that may not be asked, no answer that could be used, or no
@@ -25,12 +28,23 @@ DELAYS_S: Final = (5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400)
 """Seconds between two tries of one event; the last one from then on."""
 JITTER: Final = 0.2
 """Of a delay so much is left to chance, so that those who failed together do not come back together."""
+LONGEST_DELAY_S: Final = DELAYS_S[-1] * (1 + JITTER / 2)
 GIVE_UP_MS: Final = 24 * 3_600_000
 """One event is tried for so long."""
+LEAST: Final = 8
+"""Tries of one event before that ends it: while we were down, or the agent suspended, nothing was tried."""
 LONGEST_S: Final = 3_600
 """A receiver may ask (Retry-After) to be left alone for so long at once."""
+MAX_URL: Final = 2_048
 OLD_SECRET_MS: Final = 24 * 3_600_000
 """After a rotation the old secret signs beside the new one for so long."""
+
+_BAD_URL: Final = refuse(
+    "bad_request",
+    f"a URL to push to is https://, on port 443, without user, password and fragment, at most {MAX_URL} characters "
+    "of ASCII",
+    path="url",
+)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -133,6 +147,23 @@ Form = Callable[[PushRow, Occurrence, tuple[str, ...], int], Request | None]
 time (wall ms). None: this event is not sent."""
 
 
+def judge_url(url: str, *, loopback: bool = False) -> Refusal | None:
+    """Why a URL can't be pushed to, by its form alone: it is https://, without user or password, on port 443. Whether
+    what it names is public is seen at each attempt. `loopback`: this machine may be named, in the clear too and on any
+    port."""
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, parts.hostname
+    except ValueError:
+        return _BAD_URL
+    plain = url.isascii() and url.isprintable() and not set(' \\"<>^`{|}') & set(url)
+    if not (plain and host) or "@" in parts.netloc or parts.fragment or len(url) > MAX_URL:
+        return _BAD_URL
+    if loopback and host in ("localhost", "127.0.0.1", "::1") and parts.scheme in ("http", "https"):
+        return None
+    return None if parts.scheme == "https" and port in (None, 443) else _BAD_URL
+
+
 def after(row: PushRow, position: int, outcome: Outcome, now: int, chance: float) -> PushRow:
     """The push after an attempt with the event at `position`. `chance`: 0 to 1."""
     last = Last(now, outcome.status, outcome.why)
@@ -143,9 +174,12 @@ def after(row: PushRow, position: int, outcome: Outcome, now: int, chance: float
     if outcome.why == "no_secret":
         return replace(row, last=last, disabled=Disabled(now, "no_secret"))
     since, tries = (row.failing.since, row.failing.tries) if row.failing is not None else (now, 0)
-    if now - since >= GIVE_UP_MS:
+    end = since + GIVE_UP_MS
+    if now >= end and tries >= LEAST:
         return replace(row, last=last, disabled=Disabled(now, "expired"))
-    next_at = min(now + delay_ms(tries, outcome.retry_after_s, chance), since + GIVE_UP_MS)
+    next_at = now + delay_ms(tries, outcome.retry_after_s, chance)
+    if now < end:
+        next_at = min(next_at, end)
     return replace(row, last=last, failing=Failing(since, tries + 1, next_at))
 
 

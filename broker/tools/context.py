@@ -16,6 +16,7 @@ from broker.actors.house import House
 from broker.actors.once import Once
 from broker.actors.passwords import Passwords
 from broker.actors.presence import Presence
+from broker.actors.pusher import Pusher
 from broker.actors.receipts import Receipts
 from broker.actors.signin import SignIn
 from broker.actors.standing import Standing
@@ -112,6 +113,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """How often somebody may try to sign in."""
     passwords: Passwords
     """Owners' passwords, hashed off the loop."""
+    pusher: Pusher
+    """Sends events to the URLs that were named for them."""
     receipts: Receipts
     """Who received what lately, for the loop guard."""
     entropy: Callable[[int], bytes] = secrets.token_bytes

@@ -32,7 +32,7 @@ def opened(services: Services, answer: Any, members: Sequence[str]) -> Any:
         return answer
     shown: dict[str, Any] = msgspec.to_builtins(answer)
     for name in members:
-        secret = _unseal(services, shown[name]) if name in shown else None
+        secret = unseal(services, shown[name]) if name in shown else None
         if secret is None:
             shown.pop(name, None)
         else:
@@ -40,7 +40,8 @@ def opened(services: Services, answer: Any, members: Sequence[str]) -> Any:
     return shown
 
 
-def _unseal(services: Services, sealed: str) -> str | None:
+def unseal(services: Services, sealed: str) -> str | None:
+    """The secret that `seal` was given; None where the wire has that key no more."""
     keyring = services.keyring
     for key in (keyring.get(row["pk"]) for row in reversed(keyring.listing())):
         try:

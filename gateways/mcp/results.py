@@ -155,6 +155,13 @@ def _say_task(text: str) -> Callable[[Mapping[str, Any]], str]:
     return lambda members: words(task if isinstance(task := members.get("task"), dict) else {})
 
 
+def _webhook(members: Mapping[str, Any]) -> str:
+    hook = members.get("webhook")
+    if not isinstance(hook, dict):
+        return "You have no webhook."
+    return f"Your webhook is {plain(hook.get('state'))}; {plain(hook.get('waiting'))} event(s) wait."
+
+
 _CHANNEL: Final = _say("Channel {channel_id}: you are its {role}; its last message is number {head}.")
 _MEMBER: Final = _say("Channel {channel_id}, agent {agent_id}: done.")
 _REQUEST: Final = _say("Contact request {request_id} is {status}.")
@@ -217,6 +224,14 @@ _NETWORK: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     ),
     "set_directory_visibility": _say("Shown in the public directory: {public}."),
     "update_my_profile": _say("Your profile is changed."),
+    "set_webhook": _say("Your webhook is registered; its secret is in structuredContent, and is shown this once."),
+    "get_webhook": _webhook,
+    "delete_webhook": _say("Your webhook is deleted: nothing is sent any more."),
+    "rotate_webhook_secret": _say(
+        "The new secret is in structuredContent, and is shown this once; for 24 hours both sign."
+    ),
+    "redeliver_webhook_events": _say("{waiting} event(s) are sent to your webhook now."),
+    "test_webhook": _say("Taken: {taken}; the receiver's status: {status}; why there is none: {error}."),
     "list_my_public_keys": _say("{keys} key(s)."),
     "revoke_my_public_key": _say("Key {kid} is revoked: it signs in no more."),
 }

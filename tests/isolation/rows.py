@@ -132,6 +132,13 @@ ROWS: Final[dict[str, Row]] = {
     "mark_messages_read": network(
         "not_found", lambda w: {"message_ids": [w.message]}, lambda _: {"message_ids": [gone("msg_")]}
     ),
+    # The webhook: everybody has its own
+    "delete_webhook": network("not_found"),
+    "rotate_webhook_secret": network("not_found"),
+    "redeliver_webhook_events": network("not_found"),
+    "test_webhook": network("not_found"),
+    "set_webhook": network("accepted", lambda _: {"url": "https://hooks.example/"}),
+    "get_webhook": network("accepted"),
     # Channels
     "create_channel": network("already_exists", lambda _: {"name": "secret"}),  # names are given once
     "list_channels": network("accepted"),

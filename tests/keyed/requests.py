@@ -171,6 +171,17 @@ def shelved(tool: str, **params: Any) -> tuple[str, Make]:
     return tool, make
 
 
+def hooked(tool: str, **params: Any) -> tuple[str, Make]:
+    """A request of an agent that has a webhook."""
+
+    async def make(bench: Bench) -> Request:
+        caller = await one(bench)
+        await bench.call("set_webhook", caller, url="https://hooks.example/")
+        return caller, params
+
+    return tool, make
+
+
 async def operator_add_key(bench: Bench) -> Request:
     agent, party = await one(bench), Party("ABCD")
     proof = party.statement("bind_key", bench.broker.pk, bench.ts, agent_id=agent.agent)
@@ -270,6 +281,11 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     shelved("delete_resource"),
     ("renew_claim_code", renew),
     ("revoke_my_public_key", revoke_key),
+    mine("set_webhook", url="https://hooks.example/"),
+    hooked("set_webhook", url="https://other.example/"),
+    hooked("delete_webhook"),
+    hooked("rotate_webhook_secret"),
+    hooked("redeliver_webhook_events", after="0"),
     toward("report_agent", "target_agent_id", category="spam", details="ads"),
     ("operator.register_agent", operator_register),
     by_operator("rotate_agent_credential"),

@@ -39,6 +39,7 @@ SECTIONS = (
     "identity",
     "agreement",
     "message",
+    "webhook",
     "loop",
     "moderation",
     "channel",

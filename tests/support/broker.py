@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from broker.app import Broker, Caller, open_broker
+from broker.app import Broker, Caller, Courier, open_broker
 from broker.clock import VirtualClock
 from broker.config import Settings
 from broker.store.memory import MemoryStore
@@ -184,15 +184,16 @@ async def open_bench(
     store: Store | None = None,
     clock: VirtualClock | None = None,
     key: SigningKey | None = None,
+    courier: Courier | None = None,
 ) -> AsyncIterator[Bench]:
-    """A broker on a store (a fresh memory store) and a virtual clock."""
+    """A broker on a store (a fresh memory store) and a virtual clock. `courier`: the way out to webhooks."""
     store = store if store is not None else MemoryStore()
     clock = clock or VirtualClock(START_MS)
     keyring = Keyring((WireKey(key or SigningKey.generate(), START_MS),))
     given = settings or Settings()
     patient = msgspec.structs.replace(given.actors, late_s=PATIENT_S)
     given = msgspec.structs.replace(given, actors=patient)
-    async with open_broker(given, store, clock, keyring) as broker:
+    async with open_broker(given, store, clock, keyring, courier=courier) as broker:
         yield Bench(broker, store, clock)
 
 

@@ -1,11 +1,14 @@
 """The rules of a push: what follows from an answer, and when it is tried again."""
 
+from itertools import pairwise
+
 import pytest
 from msgspec.structs import replace
 
 from broker.core.push import (
     DELAYS_S,
     GIVE_UP_MS,
+    LEAST,
     LONGEST_S,
     OLD_SECRET_MS,
     Failing,
@@ -74,12 +77,23 @@ def test_delays_grow_and_are_tried_for_24_hours_in_all() -> None:
         if state.failing is not None and state.disabled is None:
             now = state.failing.next_at
             tries.append(now)
-    gaps = [b - a for a, b in zip(tries, tries[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(tries)]
     assert gaps[:8] == [each * 1000 for each in DELAYS_S]
     assert tries[-1] == NOW + GIVE_UP_MS  # the last try is made at the very end
     assert state.disabled.at == NOW + GIVE_UP_MS
     assert state.disabled.reason == "expired"
     assert 10 <= len(tries) <= 20
+
+
+def test_time_in_which_nothing_was_tried_does_not_end_a_push() -> None:
+    now, state = NOW + 3 * GIVE_UP_MS, row(failing=Failing(NOW, 1, NOW + 5000))
+    for _ in range(LEAST - 1):
+        state = after(state, 5, BROKEN, now, 0.5)
+        assert state.disabled is None
+        assert state.failing is not None
+        assert state.failing.next_at > now
+        now = state.failing.next_at
+    assert after(state, 5, BROKEN, now, 0.5).disabled is not None
 
 
 def test_chance_moves_a_delay_by_a_tenth_each_way() -> None:

@@ -204,6 +204,14 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """How long an A2A message that waits for its task waits; the task is then answered as it is."""
 
 
+class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
+    """Where events are pushed to (network.md, Webhooks)."""
+
+    allow_loopback: bool = False
+    """Whether this machine's own loopback may be named, without TLS and on any port: for tests and development. Shown
+    at the start."""
+
+
 class Log(msgspec.Struct, frozen=True, kw_only=True):
     """What the broker writes to standard error: one line a record, without secrets."""
 
@@ -218,14 +226,6 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
     enabled: bool = False
     """Whether requests, calls of tools, commits and deliveries have spans. Needs `turret[otel]`."""
-
-
-class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
-    """Where events are pushed to (network.md, Webhooks)."""
-
-    allow_loopback: bool = False
-    """Whether this machine's own loopback may be named, without TLS and on any port: for tests and development. Shown
-    at the start."""
 
 
 def raise_limits(limits: Limits) -> Limits:
@@ -266,6 +266,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     verify: Verify = Verify()
     owners: Owners = Owners()
     network: Network = Network()
-    webhooks: Webhooks = Webhooks()
     log: Log = Log()
     trace: Trace = Trace()
+    webhooks: Webhooks = Webhooks()

@@ -73,10 +73,10 @@ class Hub:
         self._topics: dict[str, Topic] = {}
         self.convs = ConvWatches()
         """Who is told that a conversation has grown, beside the streams."""
-        self.beside: Listener = lambda _: None
-        """Who else hears of all that is committed, in the same way."""
         self.tape = Tape()
         """What operators see of everything that is accepted."""
+        self.beside: Listener = lambda _: None
+        """Who else hears of all that is committed, in the same way."""
         store.watch(self.committed)
 
     def committed(self, events: Sequence[Event]) -> None:
@@ -89,9 +89,9 @@ class Hub:
         for stream, batch in batches.items():
             topics[stream].hand(batch)
         self.convs.committed(events)
-        self.beside(events)
         if self.tape.watches:
             self.tape.committed(events)
+        self.beside(events)
 
     async def read(
         self,

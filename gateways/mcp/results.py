@@ -149,17 +149,17 @@ def _say(text: str) -> Callable[[Mapping[str, Any]], str]:
     return words
 
 
-def _say_task(text: str) -> Callable[[Mapping[str, Any]], str]:
-    """A sentence with members of the result's task in it."""
-    words = _say(text)
-    return lambda members: words(task if isinstance(task := members.get("task"), dict) else {})
-
-
 def _webhook(members: Mapping[str, Any]) -> str:
     hook = members.get("webhook")
     if not isinstance(hook, dict):
         return "You have no webhook."
     return f"Your webhook is {plain(hook.get('state'))}; {plain(hook.get('waiting'))} event(s) wait."
+
+
+def _say_task(text: str) -> Callable[[Mapping[str, Any]], str]:
+    """A sentence with members of the result's task in it."""
+    words = _say(text)
+    return lambda members: words(task if isinstance(task := members.get("task"), dict) else {})
 
 
 _CHANNEL: Final = _say("Channel {channel_id}: you are its {role}; its last message is number {head}.")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
-from tests.conformance import clients, signin, suites, websocket
+from tests.conformance import a2a_judges, clients, signin, suites, websocket
 from tests.conformance.judges import Judges, Missing
 from tests.conformance.page import PAGE, page
 from tests.conformance.servers import serving
@@ -29,6 +29,7 @@ def judged(judges: Judges) -> Iterator[Verdict]:
         yield from clients.typescript(judges, broker["http"], broker["pk"])
         yield clients.python(broker["http"], broker["pk"])
     yield from signin.verdicts(judges)
+    yield from a2a_judges.verdicts()
 
 
 def main(target: Path = PAGE) -> int:

@@ -150,6 +150,10 @@ async def test_to_a_stranger_a_task_looks_missing_to_every_tool(bench: Bench) ->
         foreign = await bench.call(name, eve, task_id=task_id, **params)
         assert foreign == await bench.call(name, eve, task_id="tk_" + "0" * 26, **params)
         assert code(foreign) == "not_found"
+    # Nor is it one of another agent's, even to who gave it.
+    await agree(bench, ann, eve, scopes=["task"])
+    elsewhere = await bench.call("send_task", ann, task_id=task_id, target_agent_id=eve.agent, text="x")
+    assert code(elsewhere) == "not_found"
     assert (await bench.call("list_tasks", eve, role="requester"))["tasks"] == []
     mine = await bench.call("list_tasks", eve, role="requester", counterpart_agent_id=bob.agent)
     assert (mine["tasks"], mine["total"]) == ([], 0)

@@ -8,7 +8,6 @@ from bench import tape
 from broker.actors.tape import WATCHERS
 
 
-@pytest.mark.requirement("console.tape-free")
 def test_a_tiny_run_has_every_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert tape.main(["--rounds", "1", "--count", "4", "--json"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])

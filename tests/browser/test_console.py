@@ -125,7 +125,9 @@ def test_an_operator_sees_a_call_as_it_is_made_and_each_step_of_it_verified(
     assert "ended: operator, by the wire" in page.inner_text("main dl").replace("\n", " ")
     page.goto(f"{url}/desks")
     watched.seen("desks")
+    httpx.post(f"{public}/v1/resolve_code", json={"code": "ZZZZ"})
     page.goto(f"{url}/health")
+    assert "unknown_desk" in page.inner_text("main")
     watched.seen("health")
 
 
@@ -173,6 +175,26 @@ def test_an_operator_resolves_a_report_suspends_an_agent_verifies_the_audit_and_
     assert page.url == f"{url}/sign-in"
     page.goto(f"{url}/agents")
     assert page.url == f"{url}/sign-in"
+
+
+@pytest.mark.requirement("verifypage.shows", "verifypage.alone")
+def test_the_public_port_has_the_page_that_verifies_what_the_console_exports(
+    console: tuple[str, str], open_page: Opened
+) -> None:
+    public, url = console
+    watched = open_page(WIDE)
+    page = watched.page
+    conv = Wire(public).talk([("RFQ", {"qty": "5000000"}), ("END", {"reason": "lunch"})])
+    sign_in(watched, url)
+    export = page.request.get(f"{url}/conversations/{conv}/export").body()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{public}/verify")
+    file = {"name": "deal.jsonl", "mimeType": "application/jsonl", "buffer": export}
+    page.set_input_files("#file", file)
+    page.wait_for_selector("#status.good")
+    assert page.inner_text("#status") == f"Holds: 4 envelopes of conversation {conv}"
+    assert [each for each in asked if each != f"{public}/verify" and not each.startswith("data:")] == []
 
 
 @pytest.mark.requirement("console.live-ends")

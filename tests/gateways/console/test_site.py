@@ -1,13 +1,16 @@
 """Who is not signed in sees nothing and changes nothing; every page has the headers that keep others out."""
 
+import hashlib
+import tomllib
 from typing import Any
 
 import pytest
 
 from broker.wire.refusals import refuse
-from gateways.console.site import NAV, POLICY, away
+from gateways.console.site import ASSETS, NAV, POLICY, away
 from tests.gateways.console.conftest import document
 from tests.gateways.pages.conftest import Browser
+from tests.sizes import ROOT
 from tests.support.agents import make_agent
 from tests.support.broker import Bench
 
@@ -77,3 +80,21 @@ async def test_a_fault_is_a_page_with_a_number_and_nothing_of_the_inside(
 def test_a_refusal_is_a_page_with_its_status() -> None:
     assert away(refuse("not_found", "there is no such agent")).status == 404
     assert away(refuse("rate_limited", "wait", retry_after_ms=3000)).values["text"].endswith("in 3 seconds.")
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("htmx.min.js", "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"),
+        ("htmx-ext-sse.js", "3b5992a541619babefc4c169505af474df5c3039da51e59b96ccf9241ecd61d2"),
+    ],
+)
+def test_what_is_others_is_as_they_published_it(name: str, digest: str) -> None:
+    assert hashlib.sha256((ASSETS / name).read_bytes()).hexdigest() == digest
+    assert name in (ASSETS / "NOTICE").read_text()
+
+
+def test_every_file_is_packed() -> None:
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    for folder in ("console/assets", "console/templates", "verifying/parts"):
+        assert f"{folder}/*" in packed["gateways"]

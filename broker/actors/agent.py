@@ -338,11 +338,13 @@ class AgentActor(RecordActor[AgentRow]):
         return put_key(KeyRow(key.pk, key.kid, self.key, key.added_at), version_of(document))
 
     async def _leave(self, row: AgentRow) -> list[Put]:
-        """What lets go of the name, the live keys, the accounts and what was counted. Revoked keys stay revoked."""
+        """What lets go of the name, the live keys, the accounts, the webhook, and what was counted. Revoked keys stay
+        revoked."""
         puts = [*await self._free_name(row.name), *await unbind_all(self.store, self.key)]
-        sending = await self.store.get("sending", self.key)
-        if sending is not None:
-            puts.append(Put("sending", self.key, sending.version, None))
+        for kind in ("sending", "push"):
+            document = await self.store.get(kind, self.key)
+            if document is not None:
+                puts.append(Put(kind, self.key, document.version, None))
         for key in row.keys:
             document = await self.store.get("key", key.pk)
             if document and stored(KeyRow, document.doc, "key", key.pk).agent_id == self.key:

@@ -390,6 +390,15 @@ async def test_with_its_agent_a_webhook_is_gone(autojump_clock: MockClock) -> No
         assert len(receiver.posts) == count
 
 
+@pytest.mark.requirement("webhook.standing")
+async def test_a_webhook_goes_in_the_commit_that_takes_its_agent(bench: Bench) -> None:
+    """Also where nothing is sent, and nobody looks."""
+    ann = await make_agent(bench, "Ann", test=True)
+    await registered(bench, ann)
+    await bench.call("delete_test_agent", OPERATOR, agent_id=ann.agent)
+    assert await bench.store.get("push", str(ann.agent)) is None
+
+
 @pytest.mark.requirement("webhook.gap")
 async def test_what_the_stream_keeps_no_more_is_a_gap_that_the_payload_names(
     autojump_clock: MockClock,
@@ -437,7 +446,7 @@ async def test_another_url_takes_over_what_waits_and_the_old_one_gets_no_more(
         old = await registered(bench, ann)
         receiver.shut = trio.Event()
         await happens(bench, ann, 1, 2)
-        await receiver.wait(1)
+        await wait_all_tasks_blocked()
         receiver.shut, held = None, receiver.shut
         new = await registered(bench, ann, "https://other.example/")
         await settled(bench)

@@ -67,6 +67,8 @@ async def unbind_irc_account(
     context: Context, agent_id: AgentParam, network: NetworkParam, nick: NickParam
 ) -> Unbound | Refusal:
     """Take an IRC account back from an agent: it stands in no agreement any more."""
+    if await agents.find(context.services, agent_id) is None:
+        return named(NO_AGENT, "agent_id")
     command = Unbind(agent_id, context.once)
     answer: Unbound | Refusal = await context.services.house.ask("irc", account_key(network, nick), command)
     return answer

@@ -312,7 +312,8 @@ async def transfer_channel_to(
     before, if it is there, stays in it as a member."""
     services = context.services
     if await read_channel(services.store, channel_id) is None:
-        return refuse("not_found", "there is no channel of this id", path="channel_id")
+        said = "there is no channel of this id; its members see it in list_channels"
+        return refuse("not_found", said, path="channel_id")
     refused = await _may_own(services, new_owner_agent_id)
     if refused is not None:
         return named(refused, "new_owner_agent_id")

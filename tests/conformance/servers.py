@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
+JUDGES: Final = ("TURRET_JUDGES", "TURRET_A2A_TCK")
 READY_S: Final = 30.0
 STOP_S: Final = 15.0
 
@@ -30,7 +31,7 @@ def serving(module: str, **environment: str) -> Iterator[dict[str, Any]]:
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, "LC_ALL": "C", **environment},
+                env={**_outer(), "LC_ALL": "C", **environment},
             )
             try:
                 yield _ready(process, Path(folder, "errors"))
@@ -45,6 +46,11 @@ def serving(module: str, **environment: str) -> Iterator[dict[str, Any]]:
                     process.wait()
                 assert process.stdout is not None
                 process.stdout.close()
+
+
+def _outer() -> dict[str, str]:
+    """The environment without what is the judges' own: a broker takes every TURRET_ name for a setting."""
+    return {name: value for name, value in os.environ.items() if name not in JUDGES}
 
 
 def _ready(process: "subprocess.Popen[bytes]", errors: Path) -> dict[str, Any]:

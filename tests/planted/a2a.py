@@ -85,7 +85,7 @@ MUTANTS = (
     ("network.a2a.push", PUSHES, "if credentials is not None and scheme is None:", "if False:"),
     ("network.a2a.push", FORM, "if shown.scheme:", "if False:"),
     ("network.a2a.gateway", WIRE, '"ROLE_USER" if said.by == "requester" else "ROLE_AGENT"', '"ROLE_USER"'),
-    ("network.a2a.callers", DOOR, "if SCOPE not in caller.scopes:", "if False:"),
+    ("network.a2a.callers", DOOR, "if caller.principal is None:", "if False:"),
     ("network.a2a.callers", DOOR, "if caller.agent is None:", "if False:"),
     (
         "network.a2a.version",

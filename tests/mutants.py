@@ -31,7 +31,17 @@ if str(ROOT) not in sys.path:  # run as a script
 
 LIMIT_S = 120.0
 """A run that is not over by then hangs; the mutant is caught."""
-COPIED = ("broker", "gateways", "tests", "docs", "pyproject.toml", "README.md", "Makefile")
+COPIED = (
+    "broker",
+    "gateways",
+    "tests",
+    "docs",
+    "pyproject.toml",
+    "constraints.txt",
+    "README.md",
+    "LICENSE",
+    "Makefile",
+)
 
 
 class Mutant(NamedTuple):

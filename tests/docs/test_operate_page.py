@@ -69,6 +69,7 @@ async def test_each_command_of_the_page_does_what_it_says(
         *("--out", "register-agent", "list-agents", "review-queue"),
         *("suspend-agent", "list-suspended-agents", "unsuspend-agent"),
         *("list-reports", "resolve-report"),
+        *("create-owner", "list-owners", "list-calls"),
     ]
 
 

@@ -61,6 +61,7 @@ def test_what_gives_no_answer_is_tried_again(why: str) -> None:
     assert (failed.last.status, failed.last.why) == (None, why)
 
 
+@pytest.mark.requirement("webhook.given-up")
 @pytest.mark.parametrize(
     ("outcome", "reason"), [(Outcome(410), "gone"), (Outcome(None, "no_secret"), "no_secret")]
 )
@@ -70,6 +71,7 @@ def test_what_can_never_be_taken_disables_at_once(outcome: Outcome, reason: str)
     assert (over.disabled.reason, over.position) == (reason, 4)
 
 
+@pytest.mark.requirement("webhook.given-up")
 def test_delays_grow_and_are_tried_for_24_hours_in_all() -> None:
     now, state, tries = NOW, row(), [NOW]
     while state.disabled is None:
@@ -85,6 +87,7 @@ def test_delays_grow_and_are_tried_for_24_hours_in_all() -> None:
     assert 10 <= len(tries) <= 20
 
 
+@pytest.mark.requirement("webhook.given-up")
 def test_time_in_which_nothing_was_tried_does_not_end_a_push() -> None:
     now, state = NOW + 3 * GIVE_UP_MS, row(failing=Failing(NOW, 1, NOW + 5000))
     for _ in range(LEAST - 1):
@@ -100,12 +103,14 @@ def test_chance_moves_a_delay_by_a_tenth_each_way() -> None:
     assert (delay_ms(2, None, 0.0), delay_ms(2, None, 1.0)) == (108_000, 132_000)
 
 
+@pytest.mark.requirement("webhook.retry-after")
 def test_what_a_receiver_asks_for_is_kept_within_bounds() -> None:
     assert delay_ms(0, 60.0, 0.5) == 60_000
     assert delay_ms(0, 1.0, 0.5) == 5_000  # never sooner than by the schedule
     assert delay_ms(0, 1e9, 0.5) == LONGEST_S * 1000
 
 
+@pytest.mark.requirement("webhook.rotation")
 def test_a_rotation_keeps_one_old_secret_for_a_day() -> None:
     once = renewed(row(), "s2", NOW)
     twice = renewed(once, "s3", NOW + 1)
@@ -115,6 +120,7 @@ def test_a_rotation_keeps_one_old_secret_for_a_day() -> None:
     assert once.turn == 2
 
 
+@pytest.mark.requirement("webhook.tools")
 def test_sending_again_enables_and_forgets_the_failure() -> None:
     over = after(row(), 5, Outcome(410), NOW, 0.5)
     assert again(over, None, "e").position == 4

@@ -14,13 +14,18 @@ def register(console: Console, counts: Counts) -> None:
 
     async def show(visit: Visit) -> Shown:
         figures = counts.figures()
-        store = figures.get("store")
-        shown = {} if store is None else numbers_of(msgspec.structs.asdict(store))
         info = console.broker.wire_info()
-        values = {"store_figures": shown, "version": info["version"], "wire_keys": info["wire_keys"]}
+        values = {"groups": groups_of(figures), "version": info["version"], "wire_keys": info["wire_keys"]}
         return Page("health.html", {**figures, **values})
 
     console.get("/health", show)
+
+
+def groups_of(figures: dict[str, Any]) -> dict[str, dict[str, int | float]]:
+    """The plain numbers of those statistics that are a part's own: the store's, what is sent to webhooks …"""
+    parts = {name: value for name, value in figures.items() if isinstance(value, msgspec.Struct)}
+    groups = {name: numbers_of(msgspec.structs.asdict(value)) for name, value in parts.items()}
+    return {name: numbers for name, numbers in groups.items() if numbers}
 
 
 def numbers_of(figures: dict[str, Any]) -> dict[str, int | float]:

@@ -2,9 +2,10 @@
 
 from collections import Counter
 
+import msgspec
 import pytest
 
-from gateways.console.health import numbers_of
+from gateways.console.health import groups_of, numbers_of
 from tests.gateways.pages.conftest import Browser
 from tests.support.broker import Bench
 
@@ -29,6 +30,17 @@ async def test_health_shows_the_statistics_and_refusals_by_code(
     assert ">Ready<" in text
     bench.broker.stopping = True
     assert ">Not ready<" in (await operator.get("/health")).text
+
+
+def test_a_part_is_shown_with_its_own_numbers_and_one_without_any_is_not() -> None:
+    class Part(msgspec.Struct):
+        log_bytes: int = 7
+        times: object = None
+
+    class Empty(msgspec.Struct):
+        times: object = None
+
+    assert groups_of({"accepted": 1, "store": Part(), "none": Empty()}) == {"store": {"log bytes": 7}}
 
 
 def test_only_plain_numbers_of_the_store_are_shown() -> None:

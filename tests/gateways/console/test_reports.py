@@ -19,7 +19,7 @@ async def test_a_report_is_shown_as_text_and_resolved_and_who_is_suspended_by_it
     bench: Bench, operator: Browser
 ) -> None:
     ann, bob = await make_agent(bench, "ann"), await make_agent(bench, "bob")
-    details = "\n".join(NAUGHTY)[:1900]
+    details = "\n".join(each for each in NAUGHTY if "<" in each)[:1900]
     await bench.call("report_agent", ann, target_agent_id=bob.agent, category="spam", details=details)
     shown = (await operator.get("/reports")).text
     found = document(shown)

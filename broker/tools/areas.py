@@ -50,6 +50,7 @@ AREAS = (
     signin,
     streams,
     switchboard,
+    task_pushes,
     tasks,
     tokens,
     transcripts,

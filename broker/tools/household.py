@@ -31,6 +31,7 @@ from broker.core.desk import Capacity
 from broker.core.machine import Now
 from broker.core.pace import Pace
 from broker.core.resource import Quota
+from broker.core.taskpush import a2a_form
 from broker.core.webhook import webhook_form
 from broker.store.port import Store
 from broker.tools.context import Services
@@ -124,8 +125,9 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     pushes: dict[str, Any] = {"told": services.pusher.told, "new_id": services.new_id, **parts}
     services.house.add("push", lambda push_id: PushActor(push_id, **pushes))
     network, receipts = services.settings.network, services.receipts
-    services.house.add("pair", lambda key: PairActor(key, settings=network, receipts=receipts, **parts))
-    services.house.add("task", lambda key: TaskActor(key, settings=network, receipts=receipts, **parts))
+    pair: dict[str, Any] = {"settings": network, "receipts": receipts, **parts}
+    services.house.add("pair", lambda key: PairActor(key, **pair))
+    services.house.add("task", lambda key: TaskActor(key, rouse=services.house.rouse, **pair))
     services.house.add("endpoint", lambda agent_id: EndpointActor(agent_id, **parts))
     limits = services.settings.limits
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
@@ -152,7 +154,7 @@ def make_pusher(
         clock=clock,
         house=house,
         standing=standing,
-        forms={"webhook": webhook_form},
+        forms={"webhook": webhook_form, "a2a": a2a_form},
         opened=lambda sealed: unseal(services(), sealed),
         chance=lambda: int.from_bytes(services().entropy(4), "big") / 2**32,
         courier=courier,

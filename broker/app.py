@@ -52,6 +52,7 @@ from broker.tools.keyrate import KeyRate
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Then, Tool, collect
+from broker.tools.task_reader import Followed, follow_task
 from broker.wire.ids import Pk
 from broker.wire.keyring import Keyring
 from broker.wire.refusals import Refusal, refuse
@@ -65,6 +66,7 @@ __all__ = [
     "Courier",
     "Delivery",
     "Ended",
+    "Followed",
     "Passed",
     "Outcome",
     "Progress",
@@ -254,6 +256,16 @@ class Broker:
         `reads`: what it is handed counts as read by the agent.
         """
         return await follow_channel(Context(caller, self._services), channel_id, after, after_seq, reads)
+
+    @_refusing
+    async def follow_task(
+        self, caller: Caller, task_id: str, *, after: str | None = None
+    ) -> Followed | Refusal:
+        """A task that the caller's agent gave, and a reader of what becomes of it after a cursor, or from there on.
+
+        Enter its reader as a context manager. It ends at once where the caller's right to speak ends.
+        """
+        return await follow_task(Context(caller, self._services), task_id, after)
 
     def _reads_as(self, caller: Caller, row: DeskRow | None) -> Pk | Refusal:
         """The key whose stream the caller reads: its own, that of the desk named (`row`) where it may."""

@@ -416,25 +416,24 @@ def _gone(code: str, new_pk: str | None) -> Refusal:
     return refuse("unknown_desk", f"{code} was closed")
 
 
+async def _rules(settings: Settings, store: Store) -> Rules:
+    limits, calls = settings.limits, settings.calls
+    window_s, restored = limits.window_ms / 1000, await read_restored(store)
+    return Rules(limits.envelopes, window_s, calls.skew_s, calls.ring_s, calls.idle_s, restored)
+
+
 @asynccontextmanager
 async def open_broker(
-    settings: Settings,
-    store: Store,
-    clock: Clock,
-    keyring: Keyring,
-    *,
-    keeper: HeadKeeper | None = None,
-    courier: Courier | None = None,
-) -> AsyncIterator[Broker]:
+    settings: Settings, store: Store, clock: Clock, keyring: Keyring, *,
+    keeper: HeadKeeper | None = None, courier: Courier | None = None,
+) -> AsyncIterator[Broker]:  # fmt: skip
     """A broker on an open store, with its actors and timers in a nursery of its own.
 
     Leaving the context lets no new command in, finishes commits under way and ends the actors. The store stays
     the caller's to close. `keeper`: where the audit's head is kept apart from it. `courier`: the way out to webhooks;
     without it nothing is sent.
     """
-    limits, calls = settings.limits, settings.calls
-    window_s, restored = limits.window_ms / 1000, await read_restored(store)
-    rules = Rules(limits.envelopes, window_s, calls.skew_s, calls.ring_s, calls.idle_s, restored)
+    limits, calls, rules = settings.limits, settings.calls, await _rules(settings, store)
     async with trio.open_nursery() as nursery:
         house = House(nursery, idle_s=settings.actors.idle_s, late_s=settings.actors.late_s)
         timers = Timers(store, house, clock, ring_s=calls.ring_s, idle_s=calls.idle_s)
@@ -472,14 +471,10 @@ async def open_broker(
         broker = Broker(services)
         add_wire_actors(services, timers, broker.desk_changed)
         add_network_actors(services, timers)
-        nursery.start_soon(house.reap)
-        nursery.start_soon(house.overdue.run)
-        nursery.start_soon(timers.run)
-        nursery.start_soon(services.presence.run)
-        nursery.start_soon(services.verifier.run)
-        nursery.start_soon(pusher.run)
+        shared = (services.presence.run, services.verifier.run, partial(auditing.run, services))
+        for run in (*shared, house.reap, house.overdue.run, timers.run, pusher.run):
+            nursery.start_soon(run)
         nursery.start_soon(Janitor(store, clock, settings).run)
-        nursery.start_soon(auditing.run, services)
         trio.lowlevel.add_instrument(house.admission)
         try:
             yield broker

@@ -19,7 +19,7 @@ from broker.actors.actor import Crashed
 from broker.actors.auditor import FAR, KEY, Drain
 from broker.actors.notes import WAITING, WAITS, Note, by_itself
 from broker.actors.once import Once
-from broker.core.audit import AuditEvent, Refusals
+from broker.core.audit import AuditEvent
 from broker.store.port import Conflict, InDoubt, Unavailable, Unit
 from broker.tools.context import Context, Services
 from broker.wire.ids import CODE
@@ -103,24 +103,24 @@ async def drain(services: Services, turns: int = 1) -> None:
 
 
 async def run(services: Services) -> None:
-    """Each minute: refused sign-ins in sums, and the places of what was noted without a tool. For ever; cancelling
-    loses nothing but the sums of that minute."""
-    refusals = services.refusals
-    services.house.rouse(AUDITOR, KEY, Drain())
+    """At the start, and each minute: refused sign-ins in sums, and the places of what waits. For ever; cancelling loses
+    nothing but the sums of that minute."""
+    if services.keeper is not None:  # the head beside the store may be behind, or gone
+        services.house.rouse(AUDITOR, KEY, Drain())
     while True:
+        await _turn(services, all=False)
         await trio.sleep(MINUTE_S)
-        await _turn(services, refusals, all=False)
 
 
 async def settle(services: Services) -> None:
     """At a clean stop: the same for the minute that is not over."""
     with trio.move_on_after(WAIT_S):
-        await _turn(services, services.refusals, all=True, turns=TURNS)
+        await _turn(services, all=True, turns=TURNS)
 
 
-async def _turn(services: Services, refusals: Refusals, *, all: bool, turns: int = 1) -> None:
+async def _turn(services: Services, *, all: bool, turns: int = 1) -> None:
     now = services.clock.now_ms()
-    events = refusals.events(services.sign_in.take_refused(all=all), now)
+    events = services.refusals.events(services.sign_in.take_refused(all=all), now)
     try:
         if events:
             puts = tuple(by_itself(services.new_id("au_"), event) for event in events)

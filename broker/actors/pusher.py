@@ -48,6 +48,9 @@ FOUND: Final = 100
 """Pushes that are looked at together, at the start."""
 GROUP_S: Final = 1.0
 PING_S: Final = 10.0
+"""Seconds between two pings of one push."""
+PING_WAIT_S: Final = 20.0
+"""Seconds for which one waits for a place and its answer."""
 RETRY_S: Final = 5.0
 """Seconds after which a store that gave or took nothing is asked again, and a push that met a fault goes on."""
 
@@ -139,6 +142,7 @@ class Pusher:
         self._chance = chance
         self._live: dict[str, _Live] = {}
         self._streams: dict[str, dict[str, _Live]] = {}
+        self._agents: dict[str, dict[str, _Live]] = {}
         self._ready: dict[_Live, None] = {}
         self._wake = trio.Event()
         self._pings = Times(1, PING_S, CAP)
@@ -163,8 +167,9 @@ class Pusher:
         streams = self._streams
         if streams:
             for event in events:
-                for live in streams.get(event.stream, {}).values():
-                    self._rouse(live)
+                if event.stream in streams:
+                    for live in streams[event.stream].values():
+                        self._rouse(live)
 
     def told(self, push_id: str, row: PushRow | None) -> None:
         """A commit has made this of a push (None: it is gone), or it was read."""
@@ -183,18 +188,21 @@ class Pusher:
 
     def stands(self, agent_id: str) -> None:
         """Something has changed of an agent: it may speak again, or is gone."""
-        for live in self._live.values():
-            if live.agent_id == agent_id:
-                self._rouse(live)
+        for live in self._agents.get(agent_id, {}).values():
+            self._rouse(live)
 
     def may_ping(self, push_id: str) -> Refusal | None:
         """Before a ping: None, and it counts; or rate_limited."""
         return self._pings.spend(self._clock.monotonic(), "a push is tested once in 10 s", push_id)
 
     async def ping(self, row: PushRow, occurrence: Occurrence) -> Outcome | None:
-        """Send one event of no stream, once, outside the order. None: nothing is sent from here. Cancelling breaks it
-        off."""
-        return None if self._courier is None else await self._attempt(row, occurrence)
+        """Send one event of no stream, once, outside the order, within PING_WAIT_S. None: nothing is sent from here.
+        Cancelling breaks it off."""
+        if self._courier is None:
+            return None
+        with trio.move_on_after(PING_WAIT_S):
+            return await self._attempt(row, occurrence)
+        return Outcome(None, "no_answer")
 
     def statistics(self) -> PushStatistics:
         """A frozen moment; its cost grows with the pushes."""
@@ -208,15 +216,16 @@ class Pusher:
 
     def _learn(self, row: PushRow) -> _Live:
         live = self._live[row.push_id] = _Live(row)
-        self._streams.setdefault(row.stream, {})[row.push_id] = live
+        for places, name in ((self._streams, live.stream), (self._agents, live.agent_id)):
+            places.setdefault(name, {})[live.push_id] = live
         return live
 
     def _forget(self, live: _Live) -> None:
         del self._live[live.push_id]
-        beside = self._streams[live.stream]
-        del beside[live.push_id]
-        if not beside:
-            del self._streams[live.stream]
+        for places, name in ((self._streams, live.stream), (self._agents, live.agent_id)):
+            del places[name][live.push_id]
+            if not places[name]:
+                del places[name]
 
     def _rouse(self, live: _Live) -> None:
         live.more = True

@@ -173,6 +173,17 @@ async def test_a_ping_says_what_came_of_it_and_is_sent_once_in_ten_seconds(autoj
         assert (await row_of(bench, ann)).last is None  # it is no event: nothing follows from it
 
 
+async def test_a_ping_waits_for_its_answer_within_a_bound(autojump_clock: MockClock) -> None:
+    receiver = Receiver()
+    receiver.shut = trio.Event()
+    async with open_bench(courier=receiver) as bench:
+        ann = await make_agent(bench, "Ann")
+        await registered(bench, ann)
+        with trio.fail_after(21):
+            assert await bench.call("test_webhook", ann) == {"taken": False, "error": "no_answer"}
+        assert receiver.under_way == 0
+
+
 async def test_a_broker_without_a_way_out_tests_nothing(bench: Bench, ann: Caller) -> None:
     await registered(bench, ann)
     assert code(await bench.call("test_webhook", ann)) == "unavailable"

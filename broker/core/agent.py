@@ -148,7 +148,7 @@ def without_key(row: AgentRow, kid: str, by_itself: bool) -> AgentRow | Refusal:
     """With a key less. Without a credential the agent itself keeps its last one: it could never sign in again."""
     left = tuple(key for key in row.keys if key.kid != kid)
     if len(left) == len(row.keys):
-        return refuse("not_found", "this agent has no such key")
+        return refuse("not_found", "this agent has no such key", path="kid")
     if by_itself and not left and row.secret_hash is None:
         return refuse(
             "bad_request",

@@ -16,7 +16,8 @@ from broker.wire.keys import SigningKey
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, code, open_bench, tuned
 from tests.support.owners import CHEAP, new_owner, signin
-from tests.support.pairs import agree, send
+from tests.support.pairs import agree, send, whats
+from tests.support.webhooks import URL, registered
 
 DAY_MS = 86_400_000
 
@@ -130,6 +131,7 @@ async def test_an_agent_is_shown_as_it_is_and_those_that_are_over_are_not(
         "messages_a_day": None,
         "own_channels": None,
         "webhook": True,
+        "publishes": True,
     }
     assert (other["name"], other["suspended"], other["policy"]) == ("Held", True, "owner-decides")
 
@@ -258,6 +260,7 @@ async def test_an_owner_takes_care_of_its_agent_as_the_agent_itself_may(bench: B
     mine = await make_agent(bench, "Mine", owner_id=ann, key=key)
     other = await make_agent(bench, "Other")
     agreement_id = await agree(bench, other, mine)
+    await registered(bench, mine)
     own = {"owner_id": ann, "agent_id": mine.agent}
     kept = await signin(bench, "my_agent", **own)
     assert (kept["agent"]["policy"], [each["kid"] for each in kept["agent"]["keys"]]) == (
@@ -266,14 +269,19 @@ async def test_an_owner_takes_care_of_its_agent_as_the_agent_itself_may(bench: B
     )
     assert [each["agreement_id"] for each in kept["agreements"]] == [agreement_id]
     assert kept["agreements"][0]["counterpart"]["name"] == "Other"
+    assert (kept["webhook"]["url"], kept["webhook"]["state"]) == (URL, "active")
+    assert code(await signin(bench, "end_webhook", **own, url="https://earlier.example/")) == "not_found"
     for verb, given in (
         ("choose_policy", {"policy": "deny"}),
         ("end_agreement", {"agreement_id": agreement_id}),
+        ("end_webhook", {"url": URL}),
         ("revoke_agent_key", {"kid": f"kid-{key.pk[:8]}"}),
     ):
         assert await signin(bench, verb, **own, **given) == {"agent_id": mine.agent}, verb
     kept = await signin(bench, "my_agent", **own)
     assert (kept["agent"]["policy"], kept["agent"]["keys"], kept["agreements"]) == ("deny", [], [])
+    assert kept["webhook"] is None
+    assert "webhook_deleted" in await whats(bench, mine, "notice")
     assert code(await send(bench, other, mine)) == "agreement_required"
     by_key = msgspec.structs.replace(mine, kid=f"kid-{key.pk[:8]}")
     assert code(await bench.call("whoami", by_key)) == "unauthenticated"
@@ -286,10 +294,12 @@ async def test_another_owners_agent_looks_like_none(bench: Bench) -> None:
     mine, other = await make_agent(bench, "Mine", owner_id=ann, key=key), await make_agent(bench, "Other")
     hers = await make_agent(bench, "Hers", owner_id=eve)
     agreement_id = await agree(bench, other, mine)
+    await registered(bench, mine)
     for verb, given in (
         ("my_agent", {}),
         ("choose_policy", {"policy": "deny"}),
         ("end_agreement", {"agreement_id": agreement_id}),
+        ("end_webhook", {"url": URL}),
         ("revoke_agent_key", {"kid": f"kid-{key.pk[:8]}"}),
     ):
         foreign = await signin(bench, verb, owner_id=eve, agent_id=mine.agent, **given)
@@ -300,3 +310,4 @@ async def test_another_owners_agent_looks_like_none(bench: Bench) -> None:
     assert code(await signin(bench, "end_agreement", **beside)) == "not_found"
     kept = await signin(bench, "my_agent", owner_id=ann, agent_id=mine.agent)
     assert (len(kept["agreements"]), len(kept["agent"]["keys"])) == (1, 1)
+    assert kept["webhook"]["url"] == URL

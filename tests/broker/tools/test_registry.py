@@ -51,7 +51,7 @@ def test_params_are_read_strictly(text: bytes, expect: tuple[str, Any]) -> None:
         ),
         (
             "request_contact",
-            b'{"target_agent_id":"a","purpose":"b","scopes":["message,task"]}',
+            b'{"target_agent_id":"ag_01KVY19F5JERCW57K0QBWQ1Y7N","purpose":"b","scopes":["message,task"]}',
             "scopes: Invalid enum value 'message,task' - at `$[0]`; it is some of: message, channel, task, resource",
         ),
         (

@@ -16,6 +16,7 @@ import msgspec
 from broker.actors.audit_channels import audit_channels
 from broker.actors.audit_log import Beside, audit_log
 from broker.actors.audit_resources import audit_resources
+from broker.actors.audit_tasks import audit_tasks
 from broker.actors.calls import ConvRow, Row, log_name, pair_name
 from broker.actors.channel import channel_name
 from broker.store.port import Document, Entry, Fault, Snapshot, Step
@@ -60,6 +61,7 @@ def audit(snapshot: Snapshot, counts: Counts, beside: Beside | None = None) -> I
         partial(_events, snapshot, counts),
         partial(_audited, snapshot, counts, beside),
         partial(audit_resources, snapshot),
+        partial(audit_tasks, snapshot),
     )
     for part in parts:
         try:

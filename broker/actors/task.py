@@ -177,7 +177,7 @@ class TaskActor(RecordActor[TaskRow]):
             for each in change.events
         ]
         events += [Told(agent_stream(each), "task", told) for each in (row.target, row.requester)]
-        puts = (_put_mark(row), *(() if self.row is None else (_drop_mark(self.row),)))
+        puts = (put_mark(row), *(() if self.row is None else (_drop_mark(self.row),)))
         view: View = core.view(row)
         return await self.write(row, view, once=once, puts=puts, events=events)
 
@@ -218,7 +218,7 @@ class TaskActor(RecordActor[TaskRow]):
         return answer
 
 
-def _put_mark(row: TaskRow) -> Put:
+def put_mark(row: TaskRow) -> Put:
     """Found by each side, by each side and its state, in its lane, and there among the open or the finished."""
     lane = lane_name(row.requester, row.target)
     index: tuple[tuple[str, str | int], ...] = (

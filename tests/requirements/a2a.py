@@ -20,6 +20,7 @@ REQUIREMENTS: dict[str, str] = {
     "network.a2a.errors": "errors have A2A's codes, and data of A2A's types",
     "network.a2a.card": "a listed agent's card is for anybody, a hidden one's for agents, a missing one's for none",
     "network.a2a.direct": "an agent's own endpoint is public https, stands in its card, and ends the gateway's tasks",
+    "network.a2a.check": "a check finds tasks that are not what their marks say, and marks of no task",
     "network.a2a.push": "what becomes of a task is posted where its requester says, with what the receiver asked for",
     "client.agent-tasks": "the client gives tasks and waits for their results, and hands out those to be answered once",
 }

@@ -30,6 +30,6 @@ MUTANTS = (
         'if row.access == "private" and row.publisher',
         'if row.access == "x" and row.publisher',
     ),
-    ("resource.search-pages", TOOLS, "            place = document.order\n", ""),
+    ("resource.search-pages", TOOLS, "place = document.order\n", "place = document.order - 1\n"),
     ("resource.access", TOOLS, "if latest.version != row.version and not", "if False and not"),
 )

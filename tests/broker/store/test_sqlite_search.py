@@ -39,7 +39,7 @@ async def answers(store: Store, kept: Any, asked: Any) -> list[list[str]]:
     return [await hits(store, text, *marks) for text, marks in asked]
 
 
-@pytest.mark.requirement("store.search-words", "store.search")
+@pytest.mark.requirement("store.search-words")
 @given(documents, questions)
 @settings(max_examples=15)
 def test_whatever_is_kept_and_asked_both_adapters_find_the_same(kept: Any, asked: Any) -> None:
@@ -171,3 +171,26 @@ def test_an_sqlite_without_full_text_search_is_said(directory: Path, monkeypatch
     monkeypatch.setattr(sqlite_file, "has_search", lambda: False)
     with pytest.raises(sqlite3.NotSupportedError, match="FTS5"):
         SqliteStore(directory)
+
+
+@pytest.mark.requirement("store.search", "store.search-marks", "store.search-pages", "store.search-words")
+async def test_what_the_index_holds_is_what_the_documents_say_now(directory: Path) -> None:
+    store = SqliteStore(directory, hop="inline")
+    await store.commit(put("a", "gold", marks=("x",)))
+    await store.commit(put("b", "gold fish", marks=("y",)))
+    await store.commit(put("c", "none", "gold", "fish"))
+    await store.commit(put("d", "gold"))
+    await store.commit(put("d", "silver fish", "gold", expect=1))
+    assert await hits(store, "gold") == ["b", "a", "d", "c"]
+    assert await hits(store, "gold fi") == ["b", "d", "c"]
+    assert await hits(store, "gold", "x") == ["a"]
+    one_by_one, place = [], 0
+    while len(one_by_one) < 9 and (page := await store.search("note", "gold", after=place, limit=1)):
+        one_by_one += [document.id for document in page]
+        place = page[-1].order
+    assert one_by_one == ["b", "a", "d", "c"]
+    await store.commit(put("many", " ".join(f"w{number}" for number in range(40))))
+    assert await hits(store, " ".join(f"w{number}" for number in range(40))) == ["many"]
+    assert await hits(store, " ".join(f"w{number}" for number in range(40)) + " none") == []
+    assert list(sqlite_search.misplaced(store.writer.db)) == []
+    await store.aclose()

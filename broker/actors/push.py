@@ -47,10 +47,11 @@ class SetPush(msgspec.Struct, frozen=True):
 
 
 class RemovePush(msgspec.Struct, frozen=True):
-    """No push any more. Answer: `answer`, or not_found."""
+    """No push any more. Answer: `answer`, or not_found. `by_other`: its agent is told."""
 
     answer: Any
     once: Once | None = None
+    by_other: bool = False
 
 
 class RenewSecret(msgspec.Struct, frozen=True):
@@ -119,8 +120,10 @@ class PushActor(RecordActor[PushRow]):
         if row is None:
             return NO_PUSH
         match command:
-            case RemovePush(answer, once):
-                return await self.write(None, answer, once=once)
+            case RemovePush(answer, once, by_other):
+                what = {"what": "webhook_deleted", "at": self.clock.now_ms(), "url": row.url}
+                events = [Told(agent_stream(row.agent_id), "notice", what)] if by_other else []
+                return await self.write(None, answer, once=once, events=events)
             case RenewSecret(sealed, answer, once):
                 changed = core.renewed(row, sealed, self.clock.now_ms())
                 return await self.write(changed, answer, once=once)

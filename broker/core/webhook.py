@@ -1,4 +1,5 @@
-"""What a webhook's receiver gets of an event: a body and its signature (network.md, Webhooks).
+"""What a webhook's receiver gets of an event, a body and its signature; and how a webhook is shown to whose it is
+(network.md, Webhooks).
 
 Source: Standard Webhooks 1.0, "Webhook payload", "Signature scheme": HMAC-SHA256 over `id.timestamp.body` by each live
 secret, in one header; the timestamp is the attempt's, the id the event's.
@@ -7,14 +8,15 @@ secret, in one header; the timestamp is the attempt's, the id the event's.
 import base64
 import hmac
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from broker.core.push import Occurrence, PushRow, Request
+from broker.core.push import Occurrence, PushRow, Request, Why, live_secrets
 
 PREFIX: Final = "whsec_"
 SECRET_BYTES: Final = 32
+State = Literal["active", "failing", "disabled"]
 PING: Final = "ping"
 """The type of an event that says nothing but that it came."""
 
@@ -27,6 +29,30 @@ class Payload(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the event was made, ISO 8601."""
     data: msgspec.Raw
     gap: str | None = None
+
+
+class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A webhook as its agent sees it. Times are Unix milliseconds."""
+
+    url: str
+    state: State
+    created_at: int
+    waiting: int
+    """Events that were not taken yet."""
+    delivered: int
+    """Attempts that took an event, in all."""
+    last_at: int | None = None
+    last_status: int | None = None
+    """What the receiver answered last that was written down; none: there was no answer, and `last_error` says why."""
+    last_error: Why | None = None
+    failing_since: int | None = None
+    tries: int = 0
+    """How often the event that fails was tried."""
+    next_try_at: int | None = None
+    disabled_at: int | None = None
+    disabled_reason: str | None = None
+    old_secret_until: int | None = None
+    """Until then the secret before the last rotation signs too."""
 
 
 def write_secret(chance: bytes) -> str:
@@ -54,3 +80,31 @@ def webhook_form(row: PushRow, event: Occurrence, secrets: tuple[str, ...], now:
         ("webhook-signature", " ".join(sign(secret, event.id, timestamp, body) for secret in secrets)),
     )
     return Request(headers, body)
+
+
+def waiting(position: int, oldest: int, newest: int) -> int:
+    """How many events after a position a stream still has, by where it stands."""
+    return max(0, newest - max(position, oldest - 1))
+
+
+def show(row: PushRow, waiting: int, now: int) -> Webhook:
+    """A webhook as whose it is sees it. `now`: wall milliseconds."""
+    state: State = "disabled" if row.disabled is not None else "failing" if row.failing else "active"
+    last, failing, disabled = row.last, row.failing, row.disabled
+    old = [each.until for each in live_secrets(row, now) if each.until is not None]
+    return Webhook(
+        url=row.url,
+        state=state,
+        created_at=row.created_at,
+        waiting=waiting,
+        delivered=row.delivered,
+        last_at=last.at if last is not None else None,
+        last_status=last.status if last is not None else None,
+        last_error=last.why if last is not None and last.status is None else None,
+        failing_since=failing.since if failing is not None else None,
+        tries=failing.tries if failing is not None else 0,
+        next_try_at=failing.next_at if failing is not None and disabled is None else None,
+        disabled_at=disabled.at if disabled is not None else None,
+        disabled_reason=disabled.reason if disabled is not None else None,
+        old_secret_until=old[0] if old else None,
+    )

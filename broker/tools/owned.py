@@ -14,10 +14,13 @@ from broker.actors.agent import Claim, RevokeKey, SetPolicy
 from broker.actors.agentdocs import NO_AGENT, NO_CODE, find_claim
 from broker.actors.pair import NO_AGREEMENT, NO_REQUEST, Respond, Revoke
 from broker.actors.pairdocs import read_agreement, read_request, view_agreement
+from broker.actors.push import KIND, NO_PUSH, RemovePush, read_push
 from broker.core.agent import AgentRow, Allowance, Key, Policy, allowance, is_over
 from broker.core.agreement import Agreement, Request, Scope, pair_key
 from broker.core.claim import read_code
 from broker.core.pairviews import AgreementView, counterpart
+from broker.core.push import MAX_URL
+from broker.core.webhook import Webhook, show, waiting
 from broker.store.stored import stored
 from broker.tools.agents import find, presence_of, seen
 from broker.tools.context import Context
@@ -25,6 +28,7 @@ from broker.tools.registry import tool
 from broker.wire.refusals import Refusal
 
 Text = Annotated[str, Meta(max_length=1024)]
+Url = Annotated[str, Meta(max_length=MAX_URL)]
 PAGE: Final = 200
 """Agents of one owner that are shown."""
 
@@ -52,10 +56,11 @@ class OwnedAgents(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """An agent as its owner takes care of it: its agreements that hold, the latest first, PAGE at most."""
+    """An agent as its owner takes care of it: its agreements that hold, the latest first, PAGE at most; its webhook."""
 
     agent: Owned
     agreements: list[AgreementView]
+    webhook: Webhook | None
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -130,7 +135,7 @@ async def claim_agent(context: Context, owner_id: Text, code: Text) -> Claimed |
 
 @tool(face="signin", title="One of my agents", read_only=True)
 async def my_agent(context: Context, owner_id: Text, agent_id: Text) -> Kept | Refusal:
-    """An agent of the owner's, and what it agreed on. not_found: it is none of this owner's."""
+    """An agent of the owner's, what it agreed on, and its webhook. not_found: it is none of this owner's."""
     services = context.services
     row = await find(services, agent_id, owner_id)
     if row is None:
@@ -140,7 +145,11 @@ async def my_agent(context: Context, owner_id: Text, agent_id: Text) -> Kept | R
         agreement = stored(Agreement, document.doc, "agreement", document.id)
         silent = await seen(services, counterpart(agreement, agent_id)) is None
         found.append(await view_agreement(services.store, agreement, agent_id, now, silent=silent))
-    return Kept(_owned(context, row), found)
+    push, shown = await read_push(services.store, agent_id), None
+    if push is not None:
+        head = await services.store.head(push.stream)
+        shown = show(push, waiting(push.position, head.oldest, head.newest), now)
+    return Kept(_owned(context, row), found, shown)
 
 
 @tool(face="signin", title="End an agreement of my agent")
@@ -174,6 +183,18 @@ async def revoke_agent_key(context: Context, owner_id: Text, agent_id: Text, kid
     if await find(context.services, agent_id, owner_id) is None:
         return NO_AGENT
     answer = await context.services.house.ask("agent", agent_id, RevokeKey(kid, False, context.once))
+    return answer if isinstance(answer, Refusal) else Changed(agent_id)
+
+
+@tool(face="signin", title="End my agent's webhook", audited=True)
+async def end_webhook(context: Context, owner_id: Text, agent_id: Text, url: Url) -> Changed | Refusal:
+    """The owner ends its agent's webhook, if it is still this one, such as one that a lost key has set."""
+    services = context.services
+    push = await read_push(services.store, agent_id)
+    if push is None or push.url != url or await find(services, agent_id, owner_id) is None:
+        return NO_PUSH
+    command = RemovePush({"agent_id": agent_id}, context.once, by_other=True)
+    answer = await services.house.ask(KIND, agent_id, command)
     return answer if isinstance(answer, Refusal) else Changed(agent_id)
 
 

@@ -4,7 +4,7 @@ It is the agent's, as a key is: it outlives the token that registered it, and en
 once; what is kept of it is sealed.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -12,8 +12,8 @@ from msgspec import Meta
 from broker.actors.calls import agent_stream
 from broker.actors.push import KIND, NO_PUSH, RemovePush, RenewSecret, SendAgain, SetPush, read_push
 from broker.core.agent import allowance
-from broker.core.push import OLD_SECRET_MS, Occurrence, PushRow, Secret, Why, judge_url, live_secrets
-from broker.core.webhook import PING, SECRET_BYTES, write_secret
+from broker.core.push import OLD_SECRET_MS, Occurrence, PushRow, Secret, Why, judge_url
+from broker.core.webhook import PING, SECRET_BYTES, Webhook, show, waiting, write_secret
 from broker.store.port import Head
 from broker.tools import agents
 from broker.tools.access import me
@@ -24,7 +24,6 @@ from broker.tools.sealing import seal
 from broker.wire.events import read_cursor, stream_tag
 from broker.wire.refusals import Refusal, refuse
 
-State = Literal["active", "failing", "disabled"]
 UrlParam = Annotated[
     str,
     Meta(
@@ -55,30 +54,6 @@ class Registered(msgspec.Struct, frozen=True):
     secret: str
     created_at: int
     """Unix milliseconds."""
-
-
-class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A webhook as its agent sees it. Times are Unix milliseconds."""
-
-    url: str
-    state: State
-    created_at: int
-    waiting: int
-    """Events that were not taken yet."""
-    delivered: int
-    """Attempts that took an event, in all."""
-    last_at: int | None = None
-    last_status: int | None = None
-    """What the receiver answered last that was written down; none: there was no answer, and `last_error` says why."""
-    last_error: Why | None = None
-    failing_since: int | None = None
-    tries: int = 0
-    """How often the event that fails was tried."""
-    next_try_at: int | None = None
-    disabled_at: int | None = None
-    disabled_reason: str | None = None
-    old_secret_until: int | None = None
-    """Until then the secret before the last rotation signs too."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -164,7 +139,8 @@ async def get_webhook(context: Context) -> Found:
     row = await read_push(services.store, me(context))
     if row is None:
         return Found(None)
-    return Found(_shown(row, await services.store.head(row.stream), services.clock.now_ms()))
+    head = await services.store.head(row.stream)
+    return Found(show(row, waiting(row.position, head.oldest, head.newest), services.clock.now_ms()))
 
 
 @tool(
@@ -210,7 +186,7 @@ async def redeliver_webhook_events(context: Context, after: CursorParam = None) 
     place = _place(after, row.stream, head)
     if isinstance(place, Refusal):
         return place
-    answer = Redelivering(_waiting(row.position if place is None else place, head))
+    answer = Redelivering(waiting(row.position if place is None else place, head.oldest, head.newest))
     command = SendAgain(place, head.epoch if place is not None else "", answer, context.once)
     told: Redelivering | Refusal = await services.house.ask(KIND, agent_id, command)
     return told
@@ -249,30 +225,3 @@ def _place(after: str | None, stream: str, head: Head) -> int | Refusal | None:
     if cursor is None or (cursor.tag, cursor.epoch) != (stream_tag(stream), head.epoch):
         return _NO_CURSOR
     return cursor.position if cursor.position <= head.newest else _NO_CURSOR
-
-
-def _waiting(position: int, head: Head) -> int:
-    return max(0, head.newest - max(position, head.oldest - 1))
-
-
-def _shown(row: PushRow, head: Head, now: int) -> Webhook:
-    state: State = "disabled" if row.disabled is not None else "failing" if row.failing else "active"
-    last, failing, disabled = row.last, row.failing, row.disabled
-    answered = last is not None and last.status is not None
-    old = [each.until for each in live_secrets(row, now) if each.until is not None]
-    return Webhook(
-        url=row.url,
-        state=state,
-        created_at=row.created_at,
-        waiting=_waiting(row.position, head),
-        delivered=row.delivered,
-        last_at=last.at if last is not None else None,
-        last_status=last.status if last is not None else None,
-        last_error=last.why if last is not None and not answered else None,
-        failing_since=failing.since if failing is not None else None,
-        tries=failing.tries if failing is not None else 0,
-        next_try_at=failing.next_at if failing is not None and disabled is None else None,
-        disabled_at=disabled.at if disabled is not None else None,
-        disabled_reason=disabled.reason if disabled is not None else None,
-        old_secret_until=old[0] if old else None,
-    )

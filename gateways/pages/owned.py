@@ -16,6 +16,7 @@ DONE: Final[dict[str, str]] = {
     "policy": "From now on requests to the agent are handled so.",
     "key": "The key is revoked. What it had open has ended.",
     "agreement": "The agreement has ended. It allows nothing any more.",
+    "webhook": "The webhook has ended. Nothing is sent there any more.",
 }
 """What a page says after a form, by `?done=`."""
 SCOPE_WORDS: Final[dict[str, str]] = {
@@ -87,6 +88,7 @@ CARE: Final[dict[str, tuple[str, str]]] = {
     "policy": ("choose_policy", "policy"),
     "key": ("revoke_agent_key", "kid"),
     "agreement": ("end_agreement", "agreement_id"),
+    "webhook": ("end_webhook", "url"),
 }
 """What an owner may do for an agent, by the form's `do`: the verb, and its param beside the agent."""
 
@@ -100,6 +102,7 @@ def _add_agent(site: Site) -> None:
         values = {
             "agent": answer["agent"],
             "agreements": answer["agreements"],
+            "webhook": answer.get("webhook"),
             "policies": POLICY_WORDS,
             "words": SCOPE_WORDS,
             "done": done(visit),

@@ -274,6 +274,29 @@ async def test_an_owner_sees_what_its_agent_agreed_on_and_its_keys(owner: Browse
     assert (await owner.get("/owner/agent?id=x")).status_code == 404
 
 
+@pytest.mark.requirement("moderation.care")
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"state": "active"}, "active"),
+        ({"state": "failing", "failing_since": 1_782_345_678_000}, "3 wait"),
+        ({"state": "disabled", "disabled_at": 1_782_345_678_000}, "the agent was told"),
+    ],
+)
+async def test_an_owner_sees_where_its_agents_events_are_sent(
+    owner: Browser, verbs: Verbs, state: dict[str, Any], words: str
+) -> None:
+    url = 'https://hooks.example/?"><b>x'
+    hook = {"url": url, "created_at": 1_782_345_678_000, "waiting": 3, **state}
+    verbs.answers["my_agent"] = {"agent": AGENT, "agreements": [], "webhook": hook}
+    document = Document((await owner.get(f"/owner/agent?id={AGENT_ID}")).text)
+    assert document.faults == []
+    assert words in document.text
+    assert url in document.text
+    (field,) = [each for each in document.all("input") if each.attributes.get("name") == "url"]
+    assert field.attributes["value"] == url
+
+
 @pytest.mark.requirement("moderation.care", "pages.csrf")
 @pytest.mark.parametrize(
     ("do", "verb", "given"),
@@ -281,6 +304,7 @@ async def test_an_owner_sees_what_its_agent_agreed_on_and_its_keys(owner: Browse
         ("policy", "choose_policy", {"policy": "deny"}),
         ("key", "revoke_agent_key", {"kid": "kid-1"}),
         ("agreement", "end_agreement", {"agreement_id": "agr_1"}),
+        ("webhook", "end_webhook", {"url": "https://hooks.example/"}),
     ],
 )
 async def test_what_an_owner_does_for_its_agent_is_asked_in_its_own_name(

@@ -240,7 +240,7 @@ class Verifier:
         elif head.count < rows and name == IN_STORE:
             self._fault(f"{name} knows {head.count} rows, and there are {rows}", head.count + 1)
         elif head.count < rows and name == BESIDE:
-            self._remark(f"{name} is {rows - head.count} rows behind: the next change brings it up")
+            self._remark(f"{name} is behind by {rows - head.count}: the next change brings it up")
 
     def _fault(self, message: str, n: int | None = None) -> None:
         self._count += 1

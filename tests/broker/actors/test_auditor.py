@@ -204,7 +204,7 @@ async def test_a_crash_between_the_commit_and_the_file_is_no_damage() -> None:
     behind = verdict_of(store, keeper)
     assert behind.ok
     assert behind.rows == 3
-    assert "2 rows behind" in behind.remarks[0]
+    assert "is behind by 2" in behind.remarks[0]
     keeper.dies = False
     async with open_office(store, keeper) as office:
         assert await office.drain() == 0

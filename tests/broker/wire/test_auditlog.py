@@ -56,7 +56,7 @@ def test_an_older_head_beside_a_newer_store_is_behind_and_no_fault() -> None:
     kept.beside = kept.older.head
     verdict = verified(kept)
     assert verdict.ok
-    assert verdict.remarks == ["the head beside the store is 3 rows behind: the next change brings it up"]
+    assert verdict.remarks == ["the head beside the store is behind by 3: the next change brings it up"]
 
 
 def test_what_has_no_head_apart_is_held_against_its_own() -> None:

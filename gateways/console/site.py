@@ -42,6 +42,11 @@ POLICY: Final = (
 )
 Shown = Page | Moved | Response
 Handler = Callable[["Visit"], Awaitable[Shown]]
+FROM_ELSEWHERE: Final = (
+    "You come from another site",
+    "Your browser tells us who you are only on a way that begins here. Go on, and it will.",
+)
+"""SameSite=Strict keeps the cookie back; a fresh one would take the place of the session's."""
 NAV: Final = (
     ("/", "Now"),
     ("/desks", "Desks"),
@@ -160,6 +165,8 @@ class Console:
     async def _visit(self, parts: Mapping[str, str]) -> Visit | Page:
         secure = request.scheme == "https"
         sent = read_cookie(request.headers.getlist("cookie"), secure, COOKIE)
+        if sent is None and request.headers.get("sec-fetch-site") == "cross-site":
+            return message(*FROM_ELSEWHERE, back=request.path)
         query = read_form(request.query_string) or Form()
         visit = Visit(
             caller=self._gate.connect(dict(request.scope)),

@@ -26,6 +26,16 @@ async def test_who_is_not_signed_in_is_led_to_sign_in_from_every_page(nobody: Br
             assert answer.text == ""
 
 
+@pytest.mark.requirement("console.sign-in")
+async def test_who_comes_by_a_link_of_another_site_keeps_the_session(nobody: Browser) -> None:
+    """The browser keeps a Strict cookie back there; a fresh one would take its place."""
+    nobody.client.headers["sec-fetch-site"] = "cross-site"
+    for path in ("/agents", "/sign-in"):
+        answer = await nobody.get(path)
+        assert "set-cookie" not in answer.headers
+        assert f'<a class="button" href="{path}">' in answer.text
+
+
 @pytest.mark.requirement("console.csrf")
 @pytest.mark.parametrize("path", ["/agents", "/desks", "/calls/end", "/reports", "/audit/verify"])
 async def test_a_form_does_nothing_without_a_session_or_the_browsers_token(

@@ -33,7 +33,7 @@ SHARED: Final = (
 
 ALLOW_HEADERS: Final = (
     "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, "
-    "Mcp-Name, Mcp-Param-Topic, Idempotency-Key"
+    "Mcp-Name, Mcp-Param-Topic, Idempotency-Key, A2A-Version, A2A-Extensions"
 )
 EXPOSE_HEADERS: Final = "Mcp-Session-Id, WWW-Authenticate, Retry-After, X-Request-Id"
 

@@ -1,4 +1,4 @@
-"""The official A2A client gives tasks to an agent that answers over its own link; run in the environment of the SDK.
+"""The official A2A client gives tasks to an agent that answers over MCP; run in the environment of the SDK.
 
 `python a2a_client.py URL`, with a token in A2A_TOKEN. Prints `ok <what>` for each step that went as it should; what did
 not is raised.

@@ -1,4 +1,4 @@
-"""Two agents for the judges of A2A: one that gives tasks, and one that answers them over its own link.
+"""Two agents for the judges of A2A: one that gives tasks, and one that answers them over MCP.
 
 Run as `python -m tests.conformance.a2a_parties URL OPERATORS_URL`, the operators' token in the environment. It prints
 {"agent_id", "token"} (the answering agent, and a token of the other one) in one line, and answers until it is ended.
@@ -17,7 +17,7 @@ from broker.wire.keys import SigningKey
 from broker.wire.task import Part, View
 from gateways.client.agent import Agent, open_agent
 from gateways.client.mcp_link import ToolCaller
-from gateways.client.tasks import said
+from gateways.client.tasks import Tasks, said
 
 SLOW_S: Final = 4.0
 TEXT: Final = {
@@ -41,38 +41,46 @@ SLOW: Final = ("test-resubscribe-message-id",)
 WORKING: Final = ("tck-stream-",)
 
 
-async def answer(me: Agent, task: View) -> None:
+async def answer(tasks: Tasks, task: View) -> None:
     """What the scenario says of the task's last message."""
     asked = [each for each in task.history if each.by == "requester"][-1].message_id
     if asked.startswith("tck-input-required"):
-        await me.tasks.ask(task, "what else?")
+        await tasks.ask(task, "what else?")
         return
     if asked.startswith("tck-reject-task"):
-        await me.tasks.reject(task, "rejected")
+        await tasks.reject(task, "rejected")
         return
     if asked.startswith((*WORKING, *SLOW)):
-        await me.tasks.working(task)
+        await tasks.working(task)
     if asked.startswith(SLOW):
         await trio.sleep(SLOW_S)
     part = next((part for prefix, part in PARTS.items() if asked.startswith(prefix)), None)
     if part is not None:
-        await me.tasks.complete(task, parts=[part])
+        await tasks.complete(task, parts=[part])
         return
     text = next((text for prefix, text in TEXT.items() if asked.startswith(prefix)), said(task) or "done")
-    await me.tasks.complete(task, text)
+    await tasks.complete(task, text)
 
 
-async def answer_all(me: Agent) -> None:
-    """Answer what comes, side by side, until cancelled. A task that was taken back meanwhile needs no answer."""
+async def answer_all(me: Agent, url: str) -> None:
+    """Answer what comes, over MCP, side by side, until cancelled. A task that was taken back meanwhile needs no
+    answer."""
+    async with ToolCaller(f"{url}/mcp") as mcp, trio.open_nursery() as nursery:
 
-    async def one(task: View) -> None:
-        try:
-            await answer(me, task)
-        except Exception as error:
-            print(f"{task.task.task_id}: {error}", file=sys.stderr, flush=True)
+        async def ask(tool: str, *, wait_s: float = 0, **params: Any) -> dict[str, Any]:
+            mcp.token = await me.token()
+            given = {name: value for name, value in params.items() if value is not None}
+            return dict(json.loads(await mcp.call(tool, json.dumps(given).encode(), 30 + wait_s)))
 
-    async with trio.open_nursery() as nursery:
-        async for task in me.tasks.given():
+        tasks = Tasks(ask, str(me.agent_id))
+
+        async def one(task: View) -> None:
+            try:
+                await answer(tasks, task)
+            except Exception as error:
+                print(f"{task.task.task_id}: {error}", file=sys.stderr, flush=True)
+
+        async for task in tasks.given():
             nursery.start_soon(one, task)
 
 
@@ -114,7 +122,7 @@ async def main(url: str, operators: str) -> None:
         await agree(asker, answerer)
         told: dict[str, Any] = {"agent_id": answerer.agent_id, "token": await asker.token()}
         print(json.dumps(told), flush=True)
-        await answer_all(answerer)
+        await answer_all(answerer, url)
 
 
 if __name__ == "__main__":

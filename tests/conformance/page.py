@@ -30,7 +30,7 @@ and both TypeScript clients with nothing but a face's URL; an owner signs up and
 few wits. Tokens of an outside issuer are made by `oauth2-mock-server` and verified by its keys.
 
 A2A is judged by its compatibility kit (TCK, over JSON-RPC) and by its official Python client: against an agent that
-answers over its own link, which asks, works, rejects and completes as the kit's scenarios say. The kit can't sign in:
+answers over MCP, which asks, works, rejects and completes as the kit's scenarios say. The kit can't sign in:
 a proxy shows a token for it. Both are installed apart from the broker; the kit comes from its repository, or from where
 `TURRET_A2A_TCK` says, and the run says so where it can't be had.
 

@@ -155,11 +155,17 @@ class AuditorActor(Actor[Log]):
             case Drain():
                 return await self._drain()
             case Look():
-                document = await self.store.get(HEAD, KEY)
-                beside = None if self._keeper is None else await self._read_beside(self._keeper)
-                kept = None if document is None else document.doc
-                return Looked(kept, beside, self._keeper is not None, self._witness.head)
+                return await self._look()
         raise TypeError(type(command))
+
+    async def _look(self) -> Looked:
+        try:
+            document = await self.store.get(HEAD, KEY)
+            kept = None if document is None else document.doc
+        except Unavailable:  # it is there, and damaged: no head that is signed
+            kept = b""
+        beside = None if self._keeper is None else await self._read_beside(self._keeper)
+        return Looked(kept, beside, self._keeper is not None, self._witness.head)
 
     async def _drain(self) -> int | Refusal:
         state, done = self.state, 0

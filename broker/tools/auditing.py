@@ -35,11 +35,13 @@ SUBJECTS: Final = (
 """Of the arguments, or of the answer, the first of these is what the change was made to."""
 SECRET: Final = frozenset(
     {
-        "ask", "client_secret", "credential", "details", "headers", "invitation", "jti", "new_password", "new_sig",
-        "password", "proof", "refresh_token", "secret", "session", "sig", "statement", "token", "url", "verifier",
+        "ask", "client_secret", "credential", "details", "email", "headers", "invitation", "jti", "new_password",
+        "new_sig", "password", "proof", "refresh_token", "secret", "session", "sig", "statement", "token", "url",
+        "verifier",
     }
 )  # fmt: skip
-"""Never noted: secrets, proofs, and what agents confide to the operators. (A webhook's URL may hold a secret.)"""
+"""Never noted: secrets, proofs, persons' addresses, and what agents confide to the operators. (A webhook's
+URL may hold a secret.)"""
 LONGEST: Final = 500
 """Characters of a text that is noted; of a longer one so many."""
 WAIT_S: Final = 2.0

@@ -176,3 +176,19 @@ async def test_a_head_without_any_row_is_found(bench: Bench) -> None:
     await bench.store.commit(Unit(puts=(Put(ROW, row_id(1), 1, None),)))
     verdict = await bench.call("verify_audit_log", OPERATOR)
     assert (verdict["ok"], verdict["first"], verdict["rows"]) == (False, 1, 0)
+
+
+async def test_a_head_that_can_not_be_read_is_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    await busy(bench, 3)
+    get = bench.store.get
+
+    async def damaged(kind: str, id: str) -> Any:
+        if kind == HEAD:
+            raise Unavailable
+        return await get(kind, id)
+
+    monkeypatch.setattr(bench.store, "get", damaged)
+    verdict = await bench.call("verify_audit_log", OPERATOR)
+    assert [fault["message"] for fault in verdict["faults"]] == [
+        "the head in the store is not signed by the wire"
+    ]

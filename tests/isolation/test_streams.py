@@ -52,13 +52,19 @@ RESOURCES: Final[dict[str, Row]] = {
         read=("unauthenticated", "insufficient_scope", MISSING, "agent_required"),
         listen=("unauthenticated", "insufficient_scope", MISSING, "agent_required"),
     ),
+    "turret://resource/{resource_id}": Row(
+        uri=lambda w: f"turret://resource/{w.resource}",
+        missing=lambda _: f"turret://resource/{gone('rs_')}",
+        read=("unauthenticated", "insufficient_scope", MISSING, "agent_required"),
+        listen=(MISSING,) * 4,
+    ),
     "turret://inbox": Row(
         uri=lambda _: "turret://inbox",
         read=("unauthenticated", "insufficient_scope", "accepted", "agent_required"),
         listen=("unauthenticated", "insufficient_scope", "accepted", "agent_required"),
     ),
 }
-SCOPE: Final = {"turret://channel/{channel_id}": "channel"}
+SCOPE: Final = {"turret://channel/{channel_id}": "channel", "turret://resource/{resource_id}": "resource"}
 """Which scope the scopeless lack, where it is not `message`."""
 
 

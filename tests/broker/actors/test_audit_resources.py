@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import trio
 
 from broker.actors.audit import Counts, audit
 from broker.store import sqlite_check
@@ -19,10 +20,16 @@ LIBRARY = "UPDATE document SET data = CAST(replace(data, ?, ?) AS BLOB) WHERE ki
 CONTENT = "UPDATE document SET data = CAST(replace(data, ?, ?) AS BLOB) WHERE kind = 'content'"
 
 
-@pytest.fixture
-async def made(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed store with three resources, of which one was changed and one is gone."""
-    store = await SqliteStore.open(tmp_path / "data", hop="inline")
+    directory = tmp_path_factory.mktemp("resources") / "data"
+    trio.run(make, directory)
+    return directory
+
+
+async def make(directory: Path) -> None:
+    store = await SqliteStore.open(directory, hop="inline")
     async with open_bench(store=store) as bench:
         ann = await make_agent(bench, "Ann")
         await publish(bench, ann, title="Straße", content="text", tags=["fx"], access="private")
@@ -31,7 +38,6 @@ async def made(tmp_path: Path) -> Path:
         await bench.call("update_resource", ann, resource_id=changed, title="New", content="other")
         await bench.call("delete_resource", ann, resource_id=gone)
     await store.aclose()
-    return tmp_path / "data"
 
 
 def found(path: Path) -> list[Fault]:
@@ -40,7 +46,7 @@ def found(path: Path) -> list[Fault]:
         return [step for step in audit(snapshot, Counts()) if isinstance(step, Fault)]
 
 
-async def test_resources_that_the_broker_wrote_hold(made: Path) -> None:
+def test_resources_that_the_broker_wrote_hold(made: Path) -> None:
     assert found(spoiled(made)) == []
     assert found(spoiled(made, sums=True)) == []
 
@@ -70,6 +76,6 @@ async def test_resources_that_the_broker_wrote_hold(made: Path) -> None:
         ("UPDATE search_data SET block = CAST('xxxxxxxx' AS BLOB)", (), "the index of words can't be read"),
     ],
 )
-async def test_what_was_changed_is_named(made: Path, sql: str, values: tuple[str, ...], words: str) -> None:
+def test_what_was_changed_is_named(made: Path, sql: str, values: tuple[str, ...], words: str) -> None:
     faults = [fault.message for fault in found(spoiled(made, sql, values=values))]
     assert any(words in message for message in faults), faults

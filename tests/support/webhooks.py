@@ -1,7 +1,8 @@
 """Receivers of webhooks without a network, and what makes events for them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,11 +16,15 @@ from trio.testing import wait_all_tasks_blocked
 from broker.actors.calls import agent_stream
 from broker.actors.push import read_push
 from broker.app import Caller, Outcome
+from broker.clock import VirtualClock
+from broker.config import Settings
 from broker.core.push import PushRow
-from broker.store.port import Deliver, Unit
-from tests.support.broker import Bench
+from broker.store.port import Deliver, Store, Unit
+from broker.wire.keys import SigningKey
+from tests.support.broker import Bench, open_bench, tuned
 
 URL = "https://hooks.example/in"
+KEY = SigningKey.generate()
 Answer = Callable[[str, int], Outcome]
 
 
@@ -125,3 +130,19 @@ def verify(monkeypatch: pytest.MonkeyPatch, secret: str, post: Post) -> Any:
     with monkeypatch.context() as patched:
         patched.setattr(standardwebhooks.webhooks, "datetime", Then)
         return Webhook(secret).verify(post.body, post.headers)
+
+
+@asynccontextmanager
+async def world(
+    receiver: Receiver,
+    store: Store | None = None,
+    clock: VirtualClock | None = None,
+    settings: Settings | None = None,
+) -> AsyncIterator[Bench]:
+    """A broker whose way out is the receiver; restarts have the same key."""
+    settings = settings or tuned(
+        store={"sweep_s": 86_400}, actors={"idle_s": 7_200}
+    )  # a virtual day is short then
+    async with open_bench(settings, store, clock, KEY, receiver) as bench:
+        receiver.now = bench.clock.now_ms
+        yield bench

@@ -1,8 +1,7 @@
 """The worker that sends pushes: order, tries, restarts, and who is sent nothing."""
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +12,19 @@ from standardwebhooks import WebhookVerificationError
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.actors.pusher import AT_ONCE, GROUP_S
-from broker.app import Caller, Outcome
+from broker.app import Outcome
 from broker.clock import VirtualClock
-from broker.config import Settings
 from broker.core.push import GIVE_UP_MS, PushRow, Secret
 from broker.store.memory import MemoryStore
-from broker.store.port import Put, Retention, Store, Unavailable, Unit
+from broker.store.port import Put, Store, Unavailable, Unit
 from broker.store.sqlite import SqliteStore
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 from tests.support.agents import make_agent
 from tests.support.broker import START_MS, Bench, open_bench, tuned
-from tests.support.webhooks import URL, Receiver, happens, registered, row_of, settled, verify
+from tests.support.webhooks import URL, Receiver, happens, registered, row_of, settled, verify, world
 
-OPERATOR = Caller(operator=True)
-KEY = SigningKey.generate()
 HOUR_S = 3600
-
-
-@asynccontextmanager
-async def world(
-    receiver: Receiver,
-    store: Store | None = None,
-    clock: VirtualClock | None = None,
-    settings: Settings | None = None,
-) -> AsyncIterator[Bench]:
-    """A broker whose way out is the receiver; restarts have the same key."""
-    settings = settings or tuned(
-        store={"sweep_s": 86_400}, actors={"idle_s": 7_200}
-    )  # a virtual day is short then
-    async with open_bench(settings, store, clock, KEY, receiver) as bench:
-        receiver.now = bench.clock.now_ms
-        yield bench
 
 
 def failing(*bad: int, status: int = 500) -> Callable[[str, int], Outcome]:
@@ -343,135 +323,6 @@ async def test_who_never_answers_holds_up_nobody_else_and_attempts_are_bounded(
         await settled(bench)
         assert receiver.most == AT_ONCE
         assert len(receiver.posts) == len(agents)
-
-
-@pytest.mark.requirement("webhook.standing")
-async def test_a_suspended_agent_is_sent_nothing_and_all_of_it_afterwards(autojump_clock: MockClock) -> None:
-    receiver = Receiver()
-    async with world(receiver) as bench:
-        ann = await make_agent(bench, "Ann")
-        await registered(bench, ann)
-        receiver.shut = trio.Event()
-        await happens(bench, ann, 1)
-        await receiver.wait(1)
-        await bench.call("suspend_agent", OPERATOR, agent_id=ann.agent, reason="x")
-        await wait_all_tasks_blocked()
-        assert receiver.under_way == 0  # what was under way is broken off
-        receiver.shut = None
-        await happens(bench, ann, 2)
-        await trio.sleep(HOUR_S)
-        assert len(receiver.posts) == 1
-        await bench.call("unsuspend_agent", OPERATOR, agent_id=ann.agent)
-        await settled(bench)
-        assert receiver.numbers == [1, 1, 2]
-        assert [post.event["data"]["what"] for post in receiver.posts][1:] == [
-            "test",
-            "suspended",
-            "test",
-            "unsuspended",
-        ]
-
-
-@pytest.mark.requirement("webhook.standing")
-async def test_with_its_agent_a_webhook_is_gone(autojump_clock: MockClock) -> None:
-    receiver = Receiver(500)
-    async with world(receiver) as bench:
-        ann = await make_agent(bench, "Ann", test=True)
-        await registered(bench, ann)
-        await happens(bench, ann, 1)
-        await receiver.wait(2)
-        await bench.call("delete_test_agent", OPERATOR, agent_id=ann.agent)
-        await settled(bench)
-        assert await bench.store.get("push", str(ann.agent)) is None
-        assert bench.broker.statistics().pushes.pushes == 0
-        count = len(receiver.posts)
-        await happens(bench, ann, 2)
-        await trio.sleep(HOUR_S)
-        assert len(receiver.posts) == count
-
-
-@pytest.mark.requirement("webhook.standing")
-async def test_a_webhook_goes_in_the_commit_that_takes_its_agent(bench: Bench) -> None:
-    """Also where nothing is sent, and nobody looks."""
-    ann = await make_agent(bench, "Ann", test=True)
-    await registered(bench, ann)
-    await bench.call("delete_test_agent", OPERATOR, agent_id=ann.agent)
-    assert await bench.store.get("push", str(ann.agent)) is None
-
-
-@pytest.mark.requirement("webhook.gap")
-async def test_what_the_stream_keeps_no_more_is_a_gap_that_the_payload_names(
-    autojump_clock: MockClock,
-) -> None:
-    receiver = Receiver(lambda _id, times: Outcome(500))
-    async with world(receiver) as bench:
-        ann = await make_agent(bench, "Ann")
-        await registered(bench, ann)
-        await happens(bench, ann, *range(10))
-        await receiver.wait(1)
-        await trio.sleep(10)
-        await bench.store.sweep(
-            Retention(now=bench.clock.now_ms(), events_before=bench.clock.now_ms(), events_keep=4)
-        )
-        receiver.answer = 200
-        await settled(bench)
-        assert receiver.numbers[-4:] == [6, 7, 8, 9]
-        gaps = [post.event.get("gap") for post in receiver.posts]
-        assert gaps[-4:] == ["trimmed", None, None, None]
-        assert set(gaps[:-4]) == {None}
-
-
-@pytest.mark.requirement("webhook.gap")
-async def test_a_store_restored_from_a_backup_is_a_gap_too(autojump_clock: MockClock) -> None:
-    receiver = Receiver()
-    async with world(receiver) as bench:
-        ann = await make_agent(bench, "Ann")
-        await registered(bench, ann)
-        await happens(bench, ann, 1)
-        await settled(bench)
-        bench.store._secret = b"another"  # type: ignore[attr-defined]
-        await happens(bench, ann, 2, 3)
-        await settled(bench)
-        assert [post.event.get("gap") for post in receiver.posts] == [None, "epoch_changed", None]
-        assert receiver.numbers == [1, 2, 3]
-
-
-@pytest.mark.requirement("webhook.replaced")
-async def test_another_url_takes_over_what_waits_and_the_old_one_gets_no_more(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    receiver = Receiver()
-    async with world(receiver) as bench:
-        ann = await make_agent(bench, "Ann")
-        old = await registered(bench, ann)
-        receiver.shut = trio.Event()
-        await happens(bench, ann, 1, 2)
-        await wait_all_tasks_blocked()
-        receiver.shut, held = None, receiver.shut
-        new = await registered(bench, ann, "https://other.example/")
-        await settled(bench)
-        assert not held.is_set()
-        assert [post.url for post in receiver.posts] == [URL, *["https://other.example/"] * 2]
-        assert receiver.numbers == [1, 1, 2]
-        assert verify(monkeypatch, new, receiver.posts[1])
-        with pytest.raises(WebhookVerificationError):
-            verify(monkeypatch, old, receiver.posts[1])
-
-
-@pytest.mark.requirement("webhook.replaced")
-async def test_a_deleted_webhook_gets_no_more(autojump_clock: MockClock) -> None:
-    receiver = Receiver(500)
-    async with world(receiver) as bench:
-        ann = await make_agent(bench, "Ann")
-        await registered(bench, ann)
-        await happens(bench, ann, 1)
-        await receiver.wait(1)
-        assert await bench.call("delete_webhook", ann) == {"deleted": True}
-        await happens(bench, ann, 2)
-        await settled(bench)
-        await trio.sleep(HOUR_S)
-        assert len(receiver.posts) == 1
-        assert await bench.call("get_webhook", ann) == {"webhook": None}
 
 
 async def test_a_fault_ends_no_other_push_and_is_tried_again(

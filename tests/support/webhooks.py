@@ -111,12 +111,12 @@ async def row_of(bench: Bench, caller: Caller) -> PushRow:
     return row
 
 
-async def settled(bench: Bench) -> None:
-    """Wait until no push has anything to do."""
+async def settled(bench: Bench, every_s: float = 5.0) -> None:
+    """Wait until no push has anything to do, looking every so many virtual seconds."""
     await wait_all_tasks_blocked()
     with trio.fail_after(2 * 86_400):
         while bench.broker.statistics().pushes.waiting:  # noqa: ASYNC110  # nothing tells of it
-            await trio.sleep(5)
+            await trio.sleep(every_s)
 
 
 def verify(monkeypatch: pytest.MonkeyPatch, secret: str, post: Post) -> Any:

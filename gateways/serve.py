@@ -162,7 +162,7 @@ async def serve(
                     clock,
                     keyring,
                     keeper=HeadFile(Path(options.data)),
-                    courier=open_courier(configuration.settings),
+                    courier=traces.courier(open_courier(configuration.settings)),
                 ) as broker,
             ):
                 await _serve_doors(

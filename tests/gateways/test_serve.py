@@ -18,8 +18,9 @@ from broker.clock import SystemClock
 from broker.store.port import Put, Unit
 from broker.store.sqlite import SqliteStore
 from gateways.configure import ServeOptions
-from gateways.serve import ServeError, _resources, open_issuer
+from gateways.serve import ServeError, _resources, open_courier, open_issuer
 from gateways.wirekeys import open_keyring
+from tests.support.broker import tuned
 from tests.support.issuer import CLIENT, SECRET, issuing
 from tests.support.network import refused_port
 from tests.support.process import served
@@ -329,3 +330,14 @@ async def test_a_websocket_that_came_and_went_does_not_hold_up_the_end(tmp_path:
                 await socket.aclose()
             nursery.cancel_scope.cancel()
         assert await broker.stop(4.0) == 0
+
+
+@pytest.mark.requirement("webhook.public")
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_webhooks_reach_this_machine_where_the_operator_allows_it_and_the_start_says_so(
+    allowed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    courier = open_courier(tuned(webhooks={"allow_loopback": allowed}))
+    assert ("webhooks.allow_loopback" in caplog.text) is allowed
+    outcome = await courier.send(f"http://localhost:{refused_port()}/", (), b"{}")
+    assert outcome.why == ("no_answer" if allowed else "not_public")

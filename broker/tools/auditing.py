@@ -2,7 +2,7 @@
 
 1. The registry makes the note before the tool runs; the actor that makes the change carries it in its own commit
    (Once.notes). Where the change is no actor's of ours, or has several commits, the note follows right after it.
-2. Arguments are noted, but for those that are secret, long, or a proof.
+2. Arguments are noted where it was decided that they may be; long ones by their beginning.
 3. Then the auditor is asked to give it its place: an operator's tool waits for that, a little. Whatever becomes of it,
    the change stands, and so does its answer.
 4. What happens without a tool is noted where it happens; refused sign-ins each minute, in sums.
@@ -33,15 +33,23 @@ SUBJECTS: Final = (
     "grant_id",
 )  # fmt: skip
 """Of the arguments, or of the answer, the first of these is what the change was made to."""
-SECRET: Final = frozenset(
+NOTED: Final = frozenset(
     {
-        "ask", "client_secret", "credential", "details", "email", "headers", "invitation", "jti", "new_password",
-        "new_sig", "password", "proof", "refresh_token", "secret", "session", "sig", "statement", "token", "url",
-        "verifier",
+        "after", "agent_id", "allow", "capabilities", "category", "channel_id", "client_id", "code", "config_id",
+        "conv", "description", "from_agent_id", "grant_id", "is_private", "kid", "name", "network",
+        "new_owner_agent_id", "nick", "note", "outcome", "owner_agent_id", "owner_id", "public_jwk", "public_key", "reason", "report_id", "scheme",
+        "scopes", "subject", "target_agent_id", "task_id", "test", "to_agent_id", "topic", "ttl_days",
     }
 )  # fmt: skip
-"""Never noted: secrets, proofs, persons' addresses, and what agents confide to the operators. (A webhook's
-URL may hold a secret.)"""
+"""The arguments that are noted, and no others: what nobody has thought of may be a secret."""
+SECRET: Final = frozenset(
+    {
+        "ask", "credentials", "details", "email", "invitation", "new_password", "new_sig", "password", "proof",
+        "refresh_token", "sig", "statement", "token", "url",
+    }
+)  # fmt: skip
+"""Those that never are: secrets, proofs, persons' addresses, and what agents confide to the operators. (A webhook's URL
+may hold a secret.) A test wants each argument of an audited tool in one of the two."""
 LONGEST: Final = 500
 """Characters of a text that is noted; of a longer one so many."""
 WAIT_S: Final = 2.0
@@ -59,7 +67,7 @@ def begin(context: Context, kind: str, arguments: Mapping[str, Any]) -> tuple[Co
     shown = {
         name: value
         for name, value in arguments.items()
-        if value is not None and not _is_secret(name, value) and (name, value) != ("owner_id", actor)
+        if value is not None and _is_noted(name, value) and (name, value) != ("owner_id", actor)
     }
     event = AuditEvent(
         at=services.clock.now_ms(),
@@ -139,15 +147,17 @@ def _is_replay(answer: Any) -> bool:
     return bool(answer.get("replayed") if isinstance(answer, dict) else getattr(answer, "replayed", False))
 
 
-def _is_secret(name: str, value: Any) -> bool:
+def _is_noted(name: str, value: Any) -> bool:
     # A desk's code is in every telephone book; a claim code, an invitation's or a consent's is a secret.
-    return name in SECRET or (name == "code" and not (isinstance(value, str) and CODE.fullmatch(value)))
+    return name in NOTED and (
+        name != "code" or (isinstance(value, str) and CODE.fullmatch(value) is not None)
+    )
 
 
 def _subject(members: Mapping[str, Any]) -> str | None:
     for name in SUBJECTS:
         value = members.get(name)
-        if value is not None and not _is_secret(name, value):
+        if value is not None and _is_noted(name, value):
             return str(value)
     return None
 

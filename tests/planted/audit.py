@@ -34,7 +34,7 @@ MUTANTS = (
     ("audit.alarm", AUDITOR, "elif kept is not None and former is not None:", "elif False:"),
     ("audit.restored", AUDITOR, "        if found.restore is not None:\n", "        if False:\n"),
     ("audit.order", AUDITOR, "puts += [Put(WAITING, note.id, note.version, None) for note in notes]", "pass"),
-    ("audit.secrets", TOOLS, "return name in SECRET or", "return"),
+    ("audit.secrets", TOOLS, "return name in NOTED and", "return"),
     (
         "audit.answer",
         TOOLS,

@@ -64,6 +64,25 @@ def test_every_tool_of_operators_that_changes_something_is_audited() -> None:
     assert [each.name for each in tools if each.audited == each.read_only] == []
 
 
+@pytest.mark.requirement("audit.told")
+def test_what_others_change_of_rights_is_audited() -> None:
+    found = {name for space in ("public", "signin") for name, each in collect(space).items() if each.audited}
+    assert found >= {
+        "report_agent",
+        "revoke_my_public_key",
+        "renew_claim_code",
+        "move_desk",
+        "cancel_move",
+        "close_desk",
+        "register_agent",
+        "claim_agent",
+        "change_password",
+        "decide_authorization",
+        "revoke_grant",
+        "end_grant",
+    }
+
+
 @pytest.mark.requirement("audit.order")
 async def test_a_request_sent_twice_is_noted_once(bench: Bench) -> None:
     ann = str((await make_agent(bench, "Ann")).agent)
@@ -150,7 +169,8 @@ async def test_reports_and_key_changes_of_agents_are_noted(bench: Bench) -> None
     assert claimed["agent_id"] == ann
     event = await last(bench)
     assert (event.actor, event.kind, event.subject) == (owner, "claim_agent", ann)
-    assert made["claim_code"] not in str(event)
+    assert made["claim_code"] not in str(await noted(bench))
+    assert "a secret of mine" not in str(await noted(bench))
 
 
 async def verb(bench: Bench, name: str, caller: Caller = STRANGER, **params: Any) -> Any:
@@ -158,7 +178,7 @@ async def verb(bench: Bench, name: str, caller: Caller = STRANGER, **params: Any
     return answer if isinstance(answer, Refusal) else json.loads(msgspec.json.encode(answer))
 
 
-@pytest.mark.requirement("audit.told")
+@pytest.mark.requirement("audit.told", "audit.order")
 async def test_desks_that_move_or_close_are_noted_by_the_key_that_said_so(bench: Bench) -> None:
     recovery, alfa, new = Party("ALFA"), await bench.open("ALFA"), Party("ALFA")
     before = len(await noted(bench))
@@ -171,6 +191,7 @@ async def test_desks_that_move_or_close_are_noted_by_the_key_that_said_so(bench:
         for _ in range(2):  # the identical statement again is noted no second time
             answer = await bench.call(do, **params)
             assert not isinstance(answer, Refusal), answer
+        assert params["sig"] not in str(await noted(bench))
 
     await said("move_desk", alfa, new_pk=new.pk)
     await said("close_desk", new)
@@ -271,6 +292,27 @@ async def test_consents_that_are_given_ended_and_stolen_are_noted_without_what_w
         )
         for secret in (signed.code, token):
             assert secret not in str(await noted(bench))
+
+
+@pytest.mark.requirement("audit.secrets")
+def test_each_argument_of_an_audited_tool_is_decided_on() -> None:
+    tools = [each for space in ("public", "signin", "operator") for each in collect(space).values()]
+    names = {name for each in tools if each.audited for name in each.params} - {"idempotency_key"}
+    assert names - auditing.NOTED - auditing.SECRET == set(), "is it noted, or never?"
+    assert not auditing.NOTED & auditing.SECRET
+
+
+@pytest.mark.requirement("audit.secrets")
+async def test_no_password_invitation_or_address_of_an_owner_is_noted() -> None:
+    async with open_bench(tuned(owners=msgspec.structs.asdict(CHEAP))) as bench:
+        invited = await bench.call("create_owner", OPERATOR, email="ann@x.example", invitation=True)
+        params = {"email": "bob@x.example", "password": "correct horse battery"}
+        made = await bench.call("create_owner", OPERATOR, **params)
+        events = str(await noted(bench))
+    assert invited["owner_id"] in events
+    assert made["owner_id"] in events
+    for secret in ("x.example", "correct horse", *(str(v) for k, v in invited.items() if "invit" in k)):
+        assert secret not in events
 
 
 @pytest.mark.requirement("audit.secrets")

@@ -37,7 +37,8 @@ NOTED: Final = frozenset(
     {
         "after", "agent_id", "allow", "capabilities", "category", "channel_id", "client_id", "code", "config_id",
         "conv", "description", "from_agent_id", "grant_id", "is_private", "kid", "name", "network",
-        "new_owner_agent_id", "nick", "note", "outcome", "owner_agent_id", "owner_id", "public_jwk", "public_key", "reason", "report_id", "scheme",
+        "new_owner_agent_id", "nick", "note", "outcome", "owner_agent_id", "owner_id",
+        "public_jwk", "public_key", "reason", "report_id", "scheme",
         "scopes", "subject", "target_agent_id", "task_id", "test", "to_agent_id", "topic", "ttl_days",
     }
 )  # fmt: skip

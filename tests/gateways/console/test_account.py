@@ -34,6 +34,20 @@ async def test_the_token_opens_a_session_with_another_cookie_and_a_wrong_one_doe
 
 
 @pytest.mark.requirement("console.sign-in")
+async def test_by_tls_the_cookie_is_of_this_host_and_goes_by_tls_alone(
+    open_client: Callable[..., httpx.AsyncClient],
+) -> None:
+    async with open_client() as client:
+        browser = Browser(client)
+        await browser.get("https://console.test/sign-in")
+        answer = await browser.post("https://console.test/sign-in", operator_token=TOKEN)
+        assert answer.status_code == 303
+        assert answer.headers["set-cookie"].startswith(f"__Host-{COOKIE}=")
+        assert answer.headers["set-cookie"].endswith("; Secure")
+        assert (await browser.get("https://console.test/agents")).status_code == 200
+
+
+@pytest.mark.requirement("console.sign-in")
 async def test_signing_out_ends_the_session_and_not_the_cookie_alone(
     operator: Browser, open_client: Callable[..., httpx.AsyncClient]
 ) -> None:

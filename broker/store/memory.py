@@ -233,8 +233,6 @@ class MemoryStore:
     def _check(self, unit: Unit) -> None:
         if unit.append is None and any(letter.data is None for letter in unit.deliver):
             raise ValueError("an event without data needs an Append to refer to")
-        if any(len(put.text) > FIELDS for put in unit.puts):
-            raise ValueError(f"a document has at most {FIELDS} fields of text")
         if unit.append is not None:
             log = unit.append.log
             if log in self._dropped:
@@ -243,6 +241,8 @@ class MemoryStore:
                 raise Conflict("append", log)
         versions: dict[tuple[str, str], int] = {}
         for put in unit.puts:
+            if len(put.text) > FIELDS:
+                raise ValueError(f"a document has at most {FIELDS} fields of text")
             place = (put.kind, put.id)
             known = self._docs.get(place)
             if versions.get(place, known.version if known else 0) != put.expect:

@@ -122,8 +122,6 @@ class Stage:
     def _check(self, unit: Unit) -> None:
         if unit.append is None and any(letter.data is None for letter in unit.deliver):
             raise ValueError("an event without data needs an Append to refer to")
-        if any(len(put.text) > FIELDS for put in unit.puts):
-            raise ValueError(f"a document has at most {FIELDS} fields of text")
         if unit.append is not None:
             log = self._log(unit.append.log)
             if log.dropped:
@@ -132,6 +130,8 @@ class Stage:
                 raise Conflict("append", unit.append.log)
         versions: dict[tuple[str, str], int] = {}
         for put in unit.puts:
+            if len(put.text) > FIELDS:
+                raise ValueError(f"a document has at most {FIELDS} fields of text")
             place = (put.kind, put.id)
             if versions.get(place, self._document(*place).version) != put.expect:
                 raise Conflict("put", put.id)

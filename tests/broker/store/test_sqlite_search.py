@@ -13,7 +13,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.store import sqlite_file, sqlite_search
+from broker.store import sqlite_backup, sqlite_file, sqlite_search
 from broker.store.memory import MemoryStore
 from broker.store.port import Conflict, Put, Unavailable, Unit
 from broker.store.sqlite import SqliteStore
@@ -205,5 +205,24 @@ async def test_what_the_index_holds_is_what_the_documents_say_now(directory: Pat
     await store.commit(put("many", " ".join(f"w{number}" for number in range(40))))
     assert await hits(store, " ".join(f"w{number}" for number in range(40))) == ["many"]
     assert await hits(store, " ".join(f"w{number}" for number in range(40)) + " none") == []
+    assert list(sqlite_search.misplaced(store.writer.db)) == []
+    await store.aclose()
+
+
+@pytest.mark.requirement("store.search")
+async def test_a_restored_backup_finds_what_was_there(directory: Path) -> None:
+    store = SqliteStore(directory / "data", hop="inline")
+    await store.commit(put("a", "gold", marks=("x",)))
+    file = directory / "backup"
+    sqlite_backup.back_up(directory / "data", file, at=1, key=None, told=lambda *_: None)
+    await store.commit(put("b", "gold"))
+    await store.aclose()
+    found = sqlite_backup.contents(file)
+    with sqlite_backup.restoring(file, directory / "again", found, now_ms=2, told=lambda *_: None):
+        pass
+    store = SqliteStore(directory / "again", hop="inline")
+    assert await hits(store, "gold", "x") == ["a"]
+    await store.commit(put("b", "gold"))
+    assert await hits(store, "gold") == ["b", "a"]
     assert list(sqlite_search.misplaced(store.writer.db)) == []
     await store.aclose()

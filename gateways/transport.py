@@ -22,7 +22,7 @@ def strict_transport(app: App, public_url: str | None = None) -> App:
                 message = {**message, "headers": [*message.get("headers", []), HEADER]}
             await send(message)
 
-        said = (proxied or scope["scheme"] == "https") and _is_named(scope)
+        said = (proxied or scope.get("scheme") == "https") and _is_named(scope)
         await app(scope, receive, sending if said else send)
 
     return strict

@@ -100,7 +100,7 @@ MUTANTS = (
         "{*broker.tools}",
     ),
     ("observe.operators", MEASURED, "bool(result.ok)", "True"),
-    ("observe.hsts", TRANSPORT, '(proxied or scope["scheme"] == "https") and', "True and"),
+    ("observe.hsts", TRANSPORT, '(proxied or scope.get("scheme") == "https") and', "True and"),
     ("observe.hsts", TRANSPORT, ' and name.lower().rstrip(".") != "localhost"', ""),
     ("observe.root", WELLKNOWN, '"text/html" in named or', '"*/*" in named or "text/html" in named or'),
     ("observe.service", NOTIFY, "_watchdog_s(environment) / 2", "_watchdog_s(environment) * 2"),

@@ -19,6 +19,13 @@ from tests.support.operators import TOKEN
         secrets.token_urlsafe(32) + "==",
         "turret_" + secrets.token_urlsafe(32),
     ],
+    ids=[
+        "base64url",
+        "hex",
+        "capital hex",
+        "padded",
+        "named",
+    ],  # by chance no two workers would name them alike
 )
 def test_a_token_of_128_bits_serves_whatever_it_is_written_in(text: str) -> None:
     token = OperatorToken(f"  {text}\n")

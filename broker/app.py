@@ -67,8 +67,8 @@ __all__ = [
     "Delivery",
     "Ended",
     "Followed",
-    "Passed",
     "Outcome",
+    "Passed",
     "Progress",
     "Reader",
     "Refusal",
@@ -463,8 +463,8 @@ async def open_broker(
             attempts=Attempts(clock),
             passwords=Passwords(settings.owners),
             sign_in=SignIn(clock),
-            pusher=pusher,
             keeper=keeper,
+            pusher=pusher,
         )
         async for agent_id, facts in read_all_facts(store):
             agent_told(services, agent_id, facts)

@@ -12,9 +12,11 @@ from broker.actors.audit_log import Beside
 from broker.store import sqlite_check, sqlite_file
 from broker.store.port import Fault
 from gateways.client.show import printable
+from gateways.commands import restore_key
 from gateways.commands.backup import explained, progress, wants_json
 from gateways.commands import restore_key
 from gateways.commands.common import REFUSED, Options
+from gateways.headfile import read_head_file
 from gateways.headfile import read_head_file
 
 SHOWN: Final = 1000

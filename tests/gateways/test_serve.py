@@ -15,10 +15,11 @@ import trio
 import trio_websocket
 
 from broker.clock import SystemClock
+from broker.store import sqlite_file
 from broker.store.port import Put, Unit
 from broker.store.sqlite import SqliteStore
 from gateways.configure import ServeOptions
-from gateways.serve import ServeError, _resources, open_courier, open_issuer
+from gateways.serve import ServeError, _resources, open_courier, open_issuer, open_store
 from gateways.wirekeys import open_keyring
 from tests.support.broker import tuned
 from tests.support.issuer import CLIENT, SECRET, issuing
@@ -341,3 +342,12 @@ async def test_webhooks_reach_this_machine_where_the_operator_allows_it_and_the_
     assert ("webhooks.allow_loopback" in caplog.text) is allowed
     outcome = await courier.send(f"http://localhost:{refused_port()}/", (), b"{}")
     assert outcome.why == ("no_answer" if allowed else "not_public")
+
+
+async def test_an_sqlite_without_full_text_search_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "has_search", lambda: False)
+    with pytest.raises(ServeError, match="was built without FTS5"):
+        async with open_store(tmp_path):
+            raise AssertionError

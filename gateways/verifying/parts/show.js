@@ -127,7 +127,11 @@ function headline(verdict) {
 function summaryOf(verdict, codes) {
   const { broken, rows, parties, received, warnings } = verdict;
   const box = make("div", "");
-  if (broken) box.append(make("p", "", `${escaped(broken.message)}. ${rows} envelopes before it hold; nothing after it was looked at.`));
+  if (broken) {
+    const why = escaped(broken.message);
+    const before = `${rows} envelope${rows === 1 ? "" : "s"} before it hold${rows === 1 ? "s" : ""}`;
+    box.append(make("p", "", `${why[0].toUpperCase()}${why.slice(1)}. ${before}; nothing after it was looked at.`));
+  }
   if (!rows) return box;
   const proven = received.filter((at) => at !== null);
   const times = proven.length ? `${proven.length} of ${rows} by receipts of the wire, the last ${timeOf(Math.max(...proven))}` : "unproven: no receipts of a known wire";

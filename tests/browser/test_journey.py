@@ -88,7 +88,7 @@ def test_an_owner_lets_an_app_in_decides_a_request_and_signs_the_app_out(
 
 
 @pytest.mark.requirement("moderation.care")
-@pytest.mark.parametrize("look", (LOOKS[0], NARROW), ids=str)
+@pytest.mark.parametrize("look", [LOOKS[0], NARROW], ids=str)
 def test_an_owner_takes_care_of_its_agent(broker: str, open_page: Opened, look: Look) -> None:
     watched = open_page(look)
     page = watched.page

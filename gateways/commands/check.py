@@ -14,9 +14,7 @@ from broker.store.port import Fault
 from gateways.client.show import printable
 from gateways.commands import restore_key
 from gateways.commands.backup import explained, progress, wants_json
-from gateways.commands import restore_key
 from gateways.commands.common import REFUSED, Options
-from gateways.headfile import read_head_file
 from gateways.headfile import read_head_file
 
 SHOWN: Final = 1000

@@ -47,6 +47,8 @@ PAGE: Final = 8
 FOUND: Final = 100
 """Pushes that are looked at together, at the start."""
 GROUP_S: Final = 1.0
+BEGINS: Final = 10
+"""Times in a minute that one push begins anew by hand: each is an attempt at once, at an address that others own."""
 PING_S: Final = 10.0
 """Seconds between two pings of one push."""
 PING_WAIT_S: Final = 20.0
@@ -146,6 +148,7 @@ class Pusher:
         self._ready: dict[_Live, None] = {}
         self._wake = trio.Event()
         self._pings = Times(1, PING_S, CAP)
+        self._begins = Times(BEGINS, 60.0, CAP)
         self._places = trio.CapacityLimiter(AT_ONCE)
         self._delivered = self._failed = self._disabled = 0
 
@@ -194,6 +197,12 @@ class Pusher:
     def may_ping(self, push_id: str) -> Refusal | None:
         """Before a ping: None, and it counts; or rate_limited."""
         return self._pings.spend(self._clock.monotonic(), "a push is tested once in 10 s", push_id)
+
+    def may_begin(self, push_id: str) -> Refusal | None:
+        """Before a push is sent at once by hand, whatever its schedule says: None, and it counts; or rate_limited."""
+        return self._begins.spend(
+            self._clock.monotonic(), "a push is changed or sent again ten times a minute", push_id
+        )
 
     async def ping(self, row: PushRow, occurrence: Occurrence) -> Outcome | None:
         """Send one event of no stream, once, outside the order, within PING_WAIT_S. None: nothing is sent from here.

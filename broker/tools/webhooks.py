@@ -107,7 +107,9 @@ async def set_webhook(context: Context, url: UrlParam) -> Registered | Refusal:
         return refuse(
             "quota_exceeded", "an agent that nobody has claimed has no webhook", reason="webhook", limit=0
         )
-    refused = judge_url(url, loopback=services.settings.webhooks.allow_loopback)
+    refused = judge_url(url, loopback=services.settings.webhooks.allow_loopback) or services.pusher.may_begin(
+        agent_id
+    )
     if refused is not None:
         return refused
     stream, now, sealed = agent_stream(agent_id), services.clock.now_ms(), _new_secret(services)
@@ -165,6 +167,9 @@ async def delete_webhook(context: Context) -> Deleted | Refusal:
 async def rotate_webhook_secret(context: Context) -> Rotated | Refusal:
     """Another secret for your webhook. For 24 hours both sign each request, so that none is lost meanwhile."""
     services = context.services
+    refused = services.pusher.may_begin(me(context))
+    if refused is not None:
+        return refused
     sealed = _new_secret(services)
     answer = Rotated(sealed, services.clock.now_ms() + OLD_SECRET_MS)
     command = RenewSecret(sealed, answer, context.once)
@@ -186,6 +191,9 @@ async def redeliver_webhook_events(context: Context, after: CursorParam = None) 
     place = _place(after, row.stream, head)
     if isinstance(place, Refusal):
         return place
+    refused = services.pusher.may_begin(agent_id)
+    if refused is not None:
+        return refused
     answer = Redelivering(waiting(row.position if place is None else place, head.oldest, head.newest))
     command = SendAgain(place, head.epoch if place is not None else "", answer, context.once)
     told: Redelivering | Refusal = await services.house.ask(KIND, agent_id, command)

@@ -154,6 +154,27 @@ async def test_a_cursor_of_another_stream_or_a_made_up_one_is_refused(bench: Ben
 
 
 @pytest.mark.requirement("webhook.tools")
+async def test_ten_attempts_a_minute_begin_by_hand(autojump_clock: MockClock) -> None:
+    """Else whoever asks for it again and again has us call at somebody's door as often."""
+    receiver = Receiver(500)
+    async with open_bench(courier=receiver) as bench:
+        ann, bob = await make_agent(bench, "Ann"), await make_agent(bench, "Bob")
+        await registered(bench, ann)
+        await happens(bench, ann, 1)
+        for _ in range(9):
+            assert code(await bench.call("redeliver_webhook_events", ann)) == "accepted"
+            await receiver.wait(len(receiver.posts))
+        for tool in ("redeliver_webhook_events", "rotate_webhook_secret"):
+            assert code(await bench.call(tool, ann)) == "rate_limited"
+        refused = await bench.call("set_webhook", ann, url=URL)
+        assert code(refused) == "rate_limited"
+        assert len(receiver.posts) <= 10
+        assert await registered(bench, bob)
+        await trio.sleep(refused.detail["retry_after_ms"] / 1000)
+        assert await registered(bench, ann)
+
+
+@pytest.mark.requirement("webhook.tools")
 async def test_a_ping_says_what_came_of_it_and_is_sent_once_in_ten_seconds(autojump_clock: MockClock) -> None:
     receiver = Receiver()
     async with open_bench(courier=receiver) as bench:

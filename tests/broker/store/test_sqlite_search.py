@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -225,4 +226,28 @@ async def test_a_restored_backup_finds_what_was_there(directory: Path) -> None:
     await store.commit(put("b", "gold"))
     assert await hits(store, "gold") == ["b", "a"]
     assert list(sqlite_search.misplaced(store.writer.db)) == []
+    await store.aclose()
+
+
+@pytest.mark.requirement("store.search-loop")
+async def test_beyond_so_many_that_wait_a_search_is_refused_at_once(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_search, "WAITING", 3)
+    store = SqliteStore(directory, hop="inline")
+    await store.commit(put("a", "gold"))
+    answers: list[str] = []
+
+    async def search() -> None:
+        try:
+            answers.extend(await hits(store, "gold"))
+        except Unavailable:
+            answers.append("refused")
+
+    async with trio.open_nursery() as nursery, store._searcher._turn:
+        for _ in range(5):
+            nursery.start_soon(search)
+        await trio.testing.wait_all_tasks_blocked()
+        assert answers == ["refused"] * 2
+    assert sorted(answers) == ["a"] * 3 + ["refused"] * 2
     await store.aclose()

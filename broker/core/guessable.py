@@ -11,6 +11,8 @@ from typing import Final
 
 PIECES: Final = 3
 """A text of so many pieces, or fewer, is guessable."""
+LONG: Final = 64
+"""Of a longer text it is looked alone whether it repeats one piece: it costs no more, however long it is."""
 RUN: Final = 3
 """Characters that follow one another on a keyboard, or in an alphabet, and are one piece."""
 _ROWS: Final = (
@@ -44,6 +46,8 @@ _PARTS: Final = re.compile(r"[^\W\d_]{3,}")
 def is_guessable(password: str, email: str = "") -> bool:
     """Whether a password is among those that are tried first. `email`: the owner's, whose parts are no secret."""
     text = password.casefold()
+    if len(text) > LONG:
+        return text in (text + text)[1:-1]
     spelled = (text, text.translate(_SIGNS), text.replace("1", "i").translate(_SIGNS))
     local = email.casefold().partition("@")[0]
     own = (email.casefold(), local, re.sub(r"[\W\d_]", "", local))

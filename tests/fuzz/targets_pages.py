@@ -19,7 +19,7 @@ from tests.fuzz.targets_doors import parted
 from tests.fuzz.targets_wire import expect
 from tests.gateways.pages.conftest import AGENT_ID, SESSION, Verbs
 from tests.gateways.pages.test_consent import ASKED
-from tests.gateways.pages.test_owned import AGENT, GRANT, REQUEST
+from tests.gateways.pages.test_owned import AGENT, AGREEMENT, GRANT, REQUEST
 from tests.support.html import Document
 
 CONTROLS = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
@@ -40,7 +40,12 @@ def application() -> Any:
         "search_directory": lambda params: {"agents": [{**AGENT, "name": params.get("query", "Bob")}]},
         "sign_in": lambda params: {"owner_id": "", "email": params["email"], "session": SESSION},
         "sign_up": lambda params: {"owner_id": "", "email": params["email"], "session": SESSION},
+        "my_agent": lambda params: {
+            "agent": {**AGENT, "name": params["agent_id"] or "Bob"},
+            "agreements": [AGREEMENT],
+        },
         **{verb: {} for verb in ("sign_out", "claim_agent", "decide_request", "revoke_grant")},
+        **{verb: {} for verb in ("choose_policy", "revoke_agent_key", "end_agreement")},
         "change_password": {"session": SESSION},
     }
     register(app, verbs)  # type: ignore[arg-type]
@@ -117,6 +122,7 @@ def form(path: str, **fields: Any) -> bytes:
 SEEDS = [
     *(f"GET {path}\n{COOKIE}\n\n".encode() for path in (
         "/sign-in?next=/owner", "/sign-up?invitation=abc", "/owner?done=claimed", "/owner/claim", "/owner/requests",
+        "/owner/agent?id=ag_01KVY19F5JERCW57K0QBWQ1Y7N&done=key",
         "/owner/grants", "/owner/password", "/consent?ask=abc", "/directory?q=%D9%85%F0%9F%98%80&capability=fx",
     )),
     b"GET /sign-in?next=%2Fowner\nhost: turret.test\norigin: http://turret.test\n\n",
@@ -126,6 +132,8 @@ SEEDS = [
     form("/owner/requests", request_id="cr_1", decision="accept", scope=["message", "channel"], ttl_days="7"),
     form("/owner/requests", request_id="cr_1", decision="accept", ttl_days="x"),
     form("/owner/grants", grant_id="gr_1"),
+    form("/owner/agent", id=AGENT_ID, do="key", kid="k"),
+    form("/owner/agent", id="<b>", do="policy", policy="deny"),
     form("/owner/password", password="old", new_password="correct horse"),
     form("/consent", ask="abc", decision="allow", subject=AGENT_ID, scope=["message"]),
     form("/consent", ask="<b>", decision="allow"),

@@ -45,6 +45,8 @@ def test_what_is_not_tried_first_is_taken(password: str) -> None:
     assert judge_password(password, "ann@x.example") is None
 
 
-def test_a_long_text_costs_little() -> None:
+def test_of_a_long_text_it_is_looked_whether_it_repeats_itself() -> None:
     assert is_guessable("a" * 256)
+    assert is_guessable("password1234" * 21)
+    assert not is_guessable("a" * 255 + "é")
     assert not is_guessable("ab1!" * 10 + "xkcd" + "q9" * 106)

@@ -224,7 +224,9 @@ _NETWORK: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     ),
     "set_directory_visibility": _say("Shown in the public directory: {public}."),
     "update_my_profile": _say("Your profile is changed."),
-    "set_webhook": _say("Your webhook is registered; its secret is in structuredContent, and is shown this once."),
+    "set_webhook": _say(
+        "Your webhook is registered; its secret is in structuredContent, and is shown this once."
+    ),
     "get_webhook": _webhook,
     "delete_webhook": _say("Your webhook is deleted: nothing is sent any more."),
     "rotate_webhook_secret": _say(

@@ -75,8 +75,8 @@ MUTANTS = (
     (
         SEEN,
         "broker/app.py",
-        "rules = Rules(limits.envelopes,",
-        "rules = Rules(limits.envelopes + 1,",
+        "return Rules(limits.envelopes,",
+        "return Rules(limits.envelopes + 1,",
     ),
     (SEEN, DESK, "return Place(tuple(list(places.open)[: max(excess, 0)]))", "return Place(())"),
     (

@@ -13,8 +13,8 @@ REQUIREMENTS = {
     "webhook.restart": "a broker that dies loses no event, and repeats one under the same id",
     "webhook.idle": "webhooks with nothing to send cost no write and no wait at the start",
     "webhook.parallel": "who never answers holds up nobody else, and attempts under way are bounded",
-    "webhook.standing": "a suspended agent is sent nothing meanwhile and all of it afterwards; with its agent a webhook "
-    "is gone",
+    "webhook.standing": "a suspended agent is sent nothing meanwhile and all of it afterwards; with its agent a "
+    "webhook is gone",
     "webhook.gap": "what can't be sent any more is named in the payload behind it",
     "webhook.replaced": "another URL takes over what waits; the old one, or a deleted one, is sent no more",
     "webhook.tools": "one URL an agent, of https:// on port 443; its state is shown, it is tested, sent again, and "

@@ -24,7 +24,9 @@ SECRET, OTHER = write_secret(bytes(range(SECRET_BYTES))), write_secret(b"\xff" *
 
 @pytest.mark.requirement("webhook.event")
 def test_the_signature_is_the_one_of_the_receivers_library() -> None:
-    request = webhook_form(ROW, Occurrence("evt_1", "message", NOW, b'{"a":"\xc3\xa9"}'), (SECRET, OTHER), NOW)
+    request = webhook_form(
+        ROW, Occurrence("evt_1", "message", NOW, b'{"a":"\xc3\xa9"}'), (SECRET, OTHER), NOW
+    )
     headers = dict(request.headers)
     assert headers["webhook-timestamp"] == str(NOW // 1000)
     one, two = headers["webhook-signature"].split(" ")

@@ -323,7 +323,8 @@ def _output_schema(result: Any) -> dict[str, Any]:
 def _flat(hint: Any, *, nulls: bool = False) -> dict[str, Any]:
     """The JSON Schema of a type with every reference inlined (mcp-facts 4.28: model APIs refuse $ref).
 
-    `nulls`: what may be null says so. Of a param that is said by leaving it out.
+    `nulls`: what may be null, or of several kinds, says so. A param says the first kind, since model APIs want one;
+    null is said by leaving it out.
     """
     schema = msgspec.json.schema(hint)
     definitions = schema.pop("$defs", {})
@@ -348,8 +349,11 @@ def _inline(node: Any, definitions: dict[str, Any], nulls: bool) -> Any:
     if "type" not in flat and all(isinstance(each, str) for each in flat.get("enum", (None,))):
         flat["type"] = "string"  # there are model APIs that take no enum without it
     options = flat.pop("anyOf", None)
-    if options is not None:
-        flat = {**next(option for option in options if option != {"type": "null"}), **flat}
+    kinds = [option for option in options or () if option != {"type": "null"}]
+    if nulls and len(kinds) > 1:
+        return {**flat, "anyOf": options}
+    if kinds:
+        flat = {**kinds[0], **flat}
         if nulls:
             flat = _or_null(flat)
         if flat.get("default", ...) is None:

@@ -18,13 +18,19 @@ RESTING: Final[frozenset[State]] = frozenset(
 """Where a requester that waits has waited enough: it is over, or the requester's turn."""
 
 
+_PLAIN: Final = [{"type": kind} for kind in ("object", "string", "number", "boolean", "null")]
+_ANY: Final = {"anyOf": [*_PLAIN, {"type": "array", "items": {"anyOf": _PLAIN}}]}
+"""Any JSON, as every reader of schemas takes it: an array's items are named, and nothing is left open. Arrays of
+arrays are taken all the same."""
+
+
 class Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A piece of what is said: exactly one of text, raw (bytes in base64), url and data (any JSON)."""
 
     text: str | UnsetType = UNSET
     raw: str | UnsetType = UNSET
     url: str | UnsetType = UNSET
-    data: Any = UNSET
+    data: Annotated[Any, Meta(extra_json_schema=_ANY)] = UNSET
     filename: Annotated[str, Meta(max_length=255)] | UnsetType = UNSET
     media_type: Annotated[str, Meta(max_length=255)] | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET

@@ -140,6 +140,16 @@ def test_every_tool_has_a_flat_described_schema() -> None:
             assert schema.get("type"), (made.name, name)
 
 
+def test_a_value_of_several_kinds_keeps_them_in_answers_and_is_of_one_among_params() -> None:
+    tool = collect()["send_task"]
+    asked = tool.input_schema["properties"]["parts"]["items"]["properties"]["data"]
+    assert asked == {"type": "object"}
+    said = tool.output_schema["properties"]["history"]["items"]["properties"]["parts"]["items"]
+    kinds = said["properties"]["data"]["anyOf"]
+    assert [each["type"] for each in kinds] == ["object", "string", "number", "boolean", "null", "array"]
+    assert kinds[-1]["items"]["anyOf"] == kinds[:-1]
+
+
 def test_annotations_are_true_to_the_tool() -> None:
     wire = {name: made for name, made in TOOLS.items() if made.face == "wire"}
     reading = {name for name, made in wire.items() if made.annotations["readOnlyHint"]}

@@ -50,7 +50,13 @@ async def follow_task(context: Context, task_id: str, after: str | None) -> Foll
         reader.resume = type(resume)(
             recovered=False, from_=reader.resume.from_, head=reader.resume.head, reason=resume.reason
         )
-    refused = await context.services.standing.judge(context.caller)  # it may have ended before it was held
+    try:
+        refused = await context.services.standing.judge(
+            context.caller
+        )  # it may have ended before it was held
+    except BaseException:
+        reader.close()
+        raise
     if refused is not None:
         reader.close()
         return refused

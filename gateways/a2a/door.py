@@ -34,7 +34,7 @@ from gateways.listen import App, Bounds, Network, Receive, Scope, Send
 from gateways.wrappers import limit_body
 
 MOST: Final = 262_144
-"""Bytes of a request: what a message may have, as the longest JSON for it."""
+"""Bytes of a request of who shows a token: what a message may have, as the longest JSON for it."""
 MAX_AGE_S: Final = 60
 LONGEST_ID: Final = 128
 SCOPE: Final = "task"
@@ -54,8 +54,12 @@ def a2a_app(
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
 ) -> App:
     """The ASGI callable for every path below PREFIX. Without `gate` nobody can show a token, and all are refused."""
-    door = _Door(broker, place, proxies, gate)
-    return limit_body(door.answer, MOST, bounds)
+    door, least = _Door(broker, place, proxies, gate), broker.settings.limits.frame_bytes
+
+    async def most(scope: Scope) -> int:
+        return MOST if _header(scope, b"authorization")[:7].lower() == "bearer " else least
+
+    return limit_body(door.answer, most, bounds)
 
 
 class _Door:

@@ -60,6 +60,28 @@ async def test_only_who_gave_a_task_follows_it(bench: Bench, pair: tuple[Caller,
     assert bench.broker._services.hub.statistics().readers == 0
 
 
+async def test_who_gives_up_in_between_leaves_no_reader(
+    bench: Bench, pair: tuple[Caller, Caller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = pair
+    task_id = (await bench.call("send_task", ann, target_agent_id=bob.agent, text="x"))["task"]["task_id"]
+    standing, looked = bench.broker._services.standing, 0
+    judge = standing.judge
+
+    async def late(caller: Caller) -> Refusal | None:
+        nonlocal looked
+        looked += 1
+        if looked == 2:  # the first look was before anything was opened
+            await trio.sleep_forever()
+        return await judge(caller)
+
+    monkeypatch.setattr(standing, "judge", late)
+    with trio.move_on_after(0.05):
+        await bench.broker.follow_task(ann, task_id)
+    assert looked == 2
+    assert bench.broker._services.hub.statistics().readers == 0
+
+
 @pytest.mark.requirement("network.a2a.ends")
 async def test_a_reader_ends_with_the_right(bench: Bench, pair: tuple[Caller, Caller]) -> None:
     ann, bob = pair

@@ -105,6 +105,10 @@ async def test_another_body_method_or_path_is_refused(doors: Doors) -> None:
     assert (await doors.ask(PREFIX, "POST", body, "ann")).status == 404
     large = await doors.ask(path, "POST", b" " * 300_000, "ann", content_type="application/json")
     assert large.status == 413
+    text = b'{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}' + b" " * 100_000
+    good = await doors.ask(path, "POST", text, "ann", content_type="application/json", a2a_version="1.0")
+    assert good.json["result"]["tasks"] == []
+    assert (await doors.ask(path, "POST", text, content_type="application/json")).status == 413
     slash = await doors.rpc("ListTasks", to=f"{doors.bob.agent}/")
     assert slash.json["result"]["totalSize"] == 0
 

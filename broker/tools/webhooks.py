@@ -12,13 +12,15 @@ from msgspec import Meta
 from broker.actors.calls import agent_stream
 from broker.actors.push import KIND, NO_PUSH, RemovePush, RenewSecret, SendAgain, SetPush, read_push
 from broker.core.agent import allowance
-from broker.core.push import OLD_SECRET_MS, Occurrence, PushRow, Secret, Why, judge_url
+from broker.core.push import OLD_SECRET_MS, FormName, Occurrence, PushRow, Secret, Why, judge_url
 from broker.core.webhook import PING, SECRET_BYTES, Webhook, show, waiting, write_secret
 from broker.store.port import Head
+from broker.store.stored import stored
 from broker.tools import agents
 from broker.tools.access import me
 from broker.tools.agents import NO_AGENT
 from broker.tools.context import Context, Services
+from broker.tools.paging import AfterParam, LimitParam, read_page
 from broker.tools.registry import tool
 from broker.tools.sealing import seal
 from broker.wire.events import read_cursor, stream_tag
@@ -42,6 +44,7 @@ CursorParam = (
     ]
     | None
 )
+DisabledParam = Annotated[bool, Meta(description="false: those that are not disabled")]
 _SECRET: Final = ("secret",)
 _OFF: Final = refuse("unavailable", "this broker sends nothing out", reason="webhooks")
 _NO_CURSOR: Final = refuse("bad_request", "this is no cursor of your stream", path="after")
@@ -60,6 +63,21 @@ class Found(msgspec.Struct, frozen=True):
     """The webhook, or none."""
 
     webhook: Webhook | None
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A push as operators see it: an agent's webhook, or (a2a) where what becomes of one of its tasks is sent."""
+
+    agent_id: str
+    form: FormName
+    push: Webhook
+
+
+class HeldPage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page of them, the latest first."""
+
+    webhooks: list[Held]
+    next: str | None = None
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -139,10 +157,7 @@ async def get_webhook(context: Context) -> Found:
     """
     services = context.services
     row = await read_push(services.store, me(context))
-    if row is None:
-        return Found(None)
-    head = await services.store.head(row.stream)
-    return Found(show(row, waiting(row.position, head.oldest, head.newest), services.clock.now_ms()))
+    return Found(None if row is None else await _shown(services, row))
 
 
 @tool(
@@ -218,6 +233,25 @@ async def test_webhook(context: Context) -> Pinged | Refusal:
     if outcome is None:
         return _OFF
     return Pinged(outcome.taken, outcome.status, None if outcome.status is not None else outcome.why)
+
+
+@tool(face="operator", title="List webhooks", read_only=True)
+async def list_webhooks(
+    context: Context, disabled: DisabledParam = True, limit: LimitParam = 20, after: AfterParam = None
+) -> HeldPage | Refusal:
+    """Where events of agents are sent, the latest first: those that were disabled since nobody took them (their agents
+    were told), or with disabled = false the others."""
+    services, name = context.services, "disabled" if disabled else "live"
+    page = await read_page(services.store, KIND, name, "1", after, limit)
+    if isinstance(page, Refusal):
+        return page
+    rows = [stored(PushRow, each.doc, KIND, each.id) for each in page.documents]
+    return HeldPage([Held(row.agent_id, row.form, await _shown(services, row)) for row in rows], page.next)
+
+
+async def _shown(services: Services, row: PushRow) -> Webhook:
+    head = await services.store.head(row.stream)
+    return show(row, waiting(row.position, head.oldest, head.newest), services.clock.now_ms())
 
 
 def _new_secret(services: Services) -> str:

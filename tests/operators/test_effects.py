@@ -313,6 +313,14 @@ async def reports_listed(bench: Bench) -> None:
     assert (listed["report_id"], listed["reporter_agent_id"]) == (report_id, ann.agent)
 
 
+@effect("list_webhooks")
+async def webhooks_listed(bench: Bench) -> None:
+    ann = await make_agent(bench, "Ann")
+    await bench.call("set_webhook", ann, url="https://hooks.example/")
+    (listed,) = (await operator(bench, "list_webhooks", disabled=False))["webhooks"]
+    assert (listed["agent_id"], listed["push"]["url"]) == (ann.agent, "https://hooks.example/")
+
+
 @effect("resolve_report")
 async def report_resolved(bench: Bench) -> None:
     ann, bob, report_id = await reported(bench)

@@ -19,6 +19,7 @@ from tests.support.agents import make_agent
 from tests.support.broker import START_MS, Bench, code, open_bench, tuned
 from tests.support.webhooks import URL, Receiver, happens, registered, row_of, settled
 
+OPERATOR = Caller(operator=True)
 BAD = (
     "http://hooks.example/", "file:///etc/passwd", "gopher://hooks.example/", "ftp://hooks.example/",
     "//hooks.example/", "hooks.example", "https://", "https:///x", "https://u:p@hooks.example/", "https://u@hooks.example/",
@@ -241,6 +242,28 @@ async def test_how_it_does_is_shown(autojump_clock: MockClock) -> None:
         assert not {"tries", "failing_since"} & state.keys()
         statistics = bench.broker.statistics().pushes
         assert (statistics.delivered, statistics.failed, statistics.pushes) == (2, 3, 1)
+
+
+@pytest.mark.requirement("webhook.operators")
+async def test_operators_see_what_was_disabled_and_the_others(autojump_clock: MockClock) -> None:
+    receiver = Receiver(lambda _id, _times: Outcome(410))
+    async with open_bench(courier=receiver) as bench:
+        agents = [await make_agent(bench, name) for name in ("Ann", "Bob", "Cay")]
+        for agent in agents:
+            await registered(bench, agent)
+        for agent in agents[:2]:
+            await happens(bench, agent, 1)
+        await settled(bench)
+        listed = await bench.call("list_webhooks", OPERATOR, limit=1)
+        more = await bench.call("list_webhooks", OPERATOR, limit=1, after=listed["next"])
+        found = [*listed["webhooks"], *more["webhooks"]]
+        assert {each["agent_id"] for each in found} == {agent.agent for agent in agents[:2]}
+        assert {(each["form"], each["push"]["disabled_reason"]) for each in found} == {("webhook", "gone")}
+        assert "next" not in more
+        (live,) = (await bench.call("list_webhooks", OPERATOR, disabled=False))["webhooks"]
+        assert (live["agent_id"], live["push"]["url"]) == (agents[2].agent, URL)
+        assert code(await bench.call("list_webhooks", OPERATOR, after="x")) == "bad_request"
+        assert "whsec_" not in json.dumps([found, live])
 
 
 async def test_two_agents_have_a_webhook_each(bench: Bench, ann: Caller) -> None:

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import h11
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from broker.app import Outcome
 from broker.clock import SystemClock
+from broker.core.push import judge_url
 from gateways.courier import Courier, Resolver, read_retry_after
 from gateways.http import tls_context
 from gateways.outbound import Outbound
@@ -305,3 +309,22 @@ async def test_cancelling_closes_the_connection(autojump_clock: MockClock) -> No
         with trio.move_on_after(1):
             await Courier(Outbound(loopback=True)).send(f"http://{host}:{port}/", HEADERS, b"{}")
         await closed.wait()
+
+
+PIECES = st.sampled_from(
+    ["https://", "http://", "//", "/", "\\", "@", ":", "#", "?", "%", "[", "]", "::1", "127.0.0.1", "hooks.example",
+     ".", "443", "80", "a", "é", "。", " ", "\t", "\n", "\x00", "..", "%00", "%2f", "&", "=", ";", "'", "user", "localhost"]
+)  # fmt: skip
+URLS = st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=9).map("".join))
+
+
+@pytest.mark.requirement("webhook.public")
+@given(rest=URLS, prefix=st.sampled_from(["", "https://", "https://hooks.example", "https://hooks.example/"]))
+def test_who_takes_a_url_and_who_asks_it_read_it_alike(rest: str, prefix: str) -> None:
+    """What set_webhook takes is never refused later by its form, and h11 writes it as it stands."""
+    url = prefix + rest
+    if judge_url(url) is None:
+        parts, port = Outbound()._target(url)
+        assert (parts.scheme, port) == ("https", 443)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        h11.Request(method="POST", target=target, headers=[("host", parts.netloc)])

@@ -81,7 +81,7 @@ async def test_a_websocket_has_one_id_for_all_that_it_asks(caplog: pytest.LogCap
         raise RuntimeError("planted")
 
     broker.answers["echo"] = fail
-    async with open_port(broker, sockets=True) as port:  # where what comes is taken by nobody's task in particular
+    async with open_port(broker, sockets=True) as port:  # what comes is taken by nobody's task in particular
         client, other = await port.dial(), await port.dial()
         for each in (client, client, other):
             number = (await each.ask("echo"))["error"]["data"]["incident"]

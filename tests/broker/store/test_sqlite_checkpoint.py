@@ -152,6 +152,6 @@ async def test_commits_and_checkpoints_are_measured(
         await store.commit(large(n))
     with trio.fail_after(5):
         while not store.statistics().checkpoints.count:
-            await trio.sleep(0)
+            await trio.lowlevel.checkpoint()
     assert 0 < store.statistics().checkpoints.sum < 60
     await store.aclose()

@@ -132,6 +132,7 @@ class Call:
         else:
             limit_s = calls.idle_s if answered else calls.ring_s
             index += [
+                ("live", "1"),
                 ("open", one),
                 ("open" if answered else "ringing", other),
                 ("due", at + round(limit_s * 1000)),

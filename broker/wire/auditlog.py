@@ -148,6 +148,8 @@ class Verifier:
         self._next = 1
         self._last: str | None = NOTHING
         """The hash before the next row; None: not known."""
+        self._used: list[str] = []
+        """The wire's keys in the order in which they came to seal: who has stolen an earlier one seals nothing now."""
         self._good: AuditHead | None = None
         self._rows = 0
         self._faults: list[AuditFault] = []
@@ -172,7 +174,9 @@ class Verifier:
             self._last = None
             return
         members, head = found
-        sealed = head.count == n and head.is_signed(self._wires)
+        sealed = head.count == n and head.is_signed(self._wires) and head.wire not in self._used[:-1]
+        if sealed and head.wire not in self._used:
+            self._used.append(head.wire)
         why = self._judge(n, members, head, sealed)
         if why is not None:
             self._fault(f"row {n} {why}", n)

@@ -20,6 +20,7 @@ MUTANTS = (
     ("audit.heads", LOG, "elif head is None or not head.is_signed(self._wires):", "elif head is None:"),
     ("audit.heads", LOG, "        elif head.count > rows:\n", "        elif False:\n"),
     ("audit.heads", LOG, "is not None and found != head.hash:", "is None:"),
+    ("audit.rotation", LOG, " and head.wire not in self._used[:-1]", ""),
     (
         "audit.rotation",
         AUDITOR,

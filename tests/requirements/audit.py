@@ -14,7 +14,8 @@ REQUIREMENTS: dict[str, str] = {
     "audit.chain": "a row that was changed, removed, swapped or linked anew is found, and the first is named",
     "audit.heads": "a tail that was cut off, an emptied table, an older store beside the newer head, missing and "
     "forged heads are found; an older head alone is behind",
-    "audit.rotation": "what an earlier key of the wire's has sealed stays good",
+    "audit.rotation": "what an earlier key of the wire's has sealed stays good, and once another one has followed it "
+    "seals no more",
     "audit.crash": "a crash between the commit and the head beside the store looks like no damage, and is mended",
     "audit.alarm": "before anything is written over that tells of a damage, a row says what was found, and is a fault "
     "ever after",

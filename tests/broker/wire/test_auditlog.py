@@ -94,6 +94,22 @@ def test_rows_and_heads_by_a_key_that_was_the_wires_before_stay_good() -> None:
     assert verified(kept).first == 7  # who does not know the newer key
 
 
+@pytest.mark.requirement("audit.rotation")
+def test_a_key_that_another_one_has_followed_seals_no_more_rows() -> None:
+    kept, newer = made(), SigningKey(b"n" * 32)
+    linked(kept, 7, [event(7)], key=newer)
+    linked(kept, 8, [event(8)], key=WIRE)
+    kept.beside = kept.head
+    verifier = Verifier({WIRE.pk, newer.pk}, kept.head, kept.beside)
+    for n in sorted(kept.rows):
+        verifier.row(n, kept.rows[n])
+    verdict = verifier.end()
+    assert (verdict.first, verdict.faults[0].message.partition(":")[0]) == (
+        8,
+        "row 8 has no seal of the wire's",
+    )
+
+
 @pytest.mark.requirement("audit.alarm", "audit.restored")
 def test_an_alarm_is_a_fault_for_ever_and_a_restore_is_told() -> None:
     kept = made()

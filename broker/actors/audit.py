@@ -15,6 +15,7 @@ import msgspec
 
 from broker.actors.audit_channels import audit_channels
 from broker.actors.audit_log import Beside, audit_log
+from broker.actors.audit_pushes import audit_pushes
 from broker.actors.audit_resources import audit_resources
 from broker.actors.audit_tasks import audit_tasks
 from broker.actors.calls import ConvRow, Row, log_name, pair_name
@@ -62,6 +63,7 @@ def audit(snapshot: Snapshot, counts: Counts, beside: Beside | None = None) -> I
         partial(_audited, snapshot, counts, beside),
         partial(audit_resources, snapshot),
         partial(audit_tasks, snapshot),
+        partial(audit_pushes, snapshot),
     )
     for part in parts:
         try:

@@ -38,6 +38,12 @@ async def read_push(store: Store, push_id: str) -> PushRow | None:
     return await read_row(store, PushRow, KIND, push_id)
 
 
+def index_of_push(row: PushRow) -> Index:
+    """What a push is found by: its agent, its stream, and whether it is disabled."""
+    state = "live" if row.disabled is None else "disabled"
+    return (("agent", row.agent_id), ("stream", row.stream), (state, "1"))
+
+
 class SetPush(msgspec.Struct, frozen=True):
     """A new push, or another URL for one (which keeps its place). Answer: `answer`."""
 
@@ -103,9 +109,7 @@ class PushActor(RecordActor[PushRow]):
         self._new_id = new_id
 
     def index_of(self, row: PushRow) -> Index:
-        index: list[tuple[str, str | int]] = [("agent", row.agent_id), ("stream", row.stream)]
-        index.append(("disabled", "1") if row.disabled is not None else ("live", "1"))
-        return tuple(index)
+        return index_of_push(row)
 
     def stands(self, row: PushRow | None) -> None:
         self._told(self.key, row)

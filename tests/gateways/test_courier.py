@@ -313,7 +313,7 @@ async def test_cancelling_closes_the_connection(autojump_clock: MockClock) -> No
 
 PIECES = st.sampled_from(
     ["https://", "http://", "//", "/", "\\", "@", ":", "#", "?", "%", "[", "]", "::1", "127.0.0.1", "hooks.example",
-     ".", "443", "80", "a", "é", "。", " ", "\t", "\n", "\x00", "..", "%00", "%2f", "&", "=", ";", "'", "user", "localhost"]
+     ".", "443", "80", "a", "é", "。", " ", "\t", "\n", "\x00", "..", "%00", "%2f", "&", "=", ";", "'", "user"]
 )  # fmt: skip
 URLS = st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=9).map("".join))
 

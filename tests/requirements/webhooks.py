@@ -19,6 +19,7 @@ REQUIREMENTS = {
     "webhook.replaced": "another URL takes over what waits; the old one, or a deleted one, is sent no more",
     "webhook.tools": "one URL an agent, of https:// on port 443; its state is shown, it is tested, sent again, and "
     "none for an agent that nobody has claimed",
+    "webhook.check": "a check names a push that is not what it says, or not found by it",
     "webhook.operators": "operators list webhooks, those that were disabled first, without a secret",
     "webhook.public": "no form of an address that is not public is ever connected to, and no redirect is followed",
     "webhook.receiver": "a receiver costs its own patience at most, and no byte of what it says reaches the agent",

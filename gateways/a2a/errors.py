@@ -35,7 +35,6 @@ def fault(code: int, reason: str, message: str, domain: str = DOMAIN, /, **metad
 
 
 TASK_NOT_FOUND: Final = fault(-32001, "TASK_NOT_FOUND", "there is no such task of yours")
-UNSUPPORTED: Final = fault(-32004, "UNSUPPORTED_OPERATION", "this agent does not do that")
 NO_CARD: Final = fault(-32004, "UNSUPPORTED_OPERATION", "there is no extended Agent Card")
 NOT_JSON: Final = fault(-32005, "CONTENT_TYPE_NOT_SUPPORTED", "send application/json in UTF-8")
 OVER: Final = fault(-32004, "UNSUPPORTED_OPERATION", "the task is over, and nothing more comes of it")

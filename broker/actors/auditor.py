@@ -44,7 +44,7 @@ HEAD: Final = "audit-head"
 KEY: Final = "log"
 """The auditor's own key in the house."""
 BATCH: Final = 64
-"""Notes that become rows in one unit: each is signed, some 3 ms together."""
+"""Notes that become rows in one unit: each is signed, some 5 ms together."""
 MOST: Final = 1024
 """Notes that one letter has done."""
 FAR: Final = 2**62

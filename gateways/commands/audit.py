@@ -51,6 +51,11 @@ def audit() -> None:
     """The audit log: export it, and verify an export offline.
 
     A running broker verifies its own: turret admin verify-audit-log.
+
+    \b
+    Example:
+      turret audit export --data /var/lib/turret audit.jsonl
+      turret audit verify audit.jsonl --wire 5f1c…
     """
 
 

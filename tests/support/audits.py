@@ -37,7 +37,7 @@ def made(count: int = COUNT, key: SigningKey = WIRE) -> Kept:
         last = NOTHING if head is None else head.hash
         rows[n], head = seal(key, last, event(n), AT + n)
     text = None if head is None else head_text(head)
-    return Kept(rows, text, text, made(count - 3, key) if count > 3 else None)
+    return Kept(rows, text, text, made(count - 3, key) if count == COUNT else None)
 
 
 def event(n: int, **changes: Any) -> dict[str, Any]:

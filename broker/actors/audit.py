@@ -184,9 +184,8 @@ def _differences(
     if ended:
         want.add(("ended", rows[-1].at))
     else:
-        want |= {("open", call.sender), ("ringing" if answer is None else "open", call.to)}
+        want |= {("live", "1"), ("open", call.sender), ("ringing" if answer is None else "open", call.to)}
     timed = {mark for mark in marks if mark[0] == "due"}
-    marks = marks - {("live", "1")} if not ended else marks  # calls of before there was such a mark have none
     if marks - timed != want or len(timed) != (not ended):
         yield "index", sorted(marks, key=str), sorted(want, key=str)
 

@@ -73,7 +73,7 @@ def test_a_store_says_what_it_is(tmp_path: Path) -> None:
     assert sqlite_file.prepare(tmp_path) == path
     with closing(sqlite_file.connect(path)) as db:
         assert db.execute("PRAGMA application_id").fetchone() == (sqlite_file.APPLICATION_ID,)
-        assert db.execute("PRAGMA user_version").fetchone() == (6,)
+        assert db.execute("PRAGMA user_version").fetchone() == (7,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert db.execute("PRAGMA synchronous").fetchone() == (2,)
     assert sorted(item.name for item in tmp_path.iterdir()) == ["turret.db"]
@@ -83,10 +83,10 @@ def test_a_store_says_what_it_is(tmp_path: Path) -> None:
 def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = sqlite_file.prepare(tmp_path)
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 7")
+        db.execute("PRAGMA user_version = 8")
     path.chmod(0o640)
     before = path.read_bytes()
-    with pytest.raises(SchemaTooNew, match="schema 7; this Turret knows up to 6"):
+    with pytest.raises(SchemaTooNew, match="schema 8; this Turret knows up to 7"):
         sqlite_file.prepare(tmp_path)
     assert path.read_bytes() == before
     assert mode(path) == 0o640
@@ -129,12 +129,12 @@ def test_an_older_store_is_brought_up_to_date_and_keeps_its_rows(
     path = sqlite_file.prepare(tmp_path)
     with closing(sqlite_file.connect(path)) as db:
         db.execute("INSERT INTO log (name) VALUES ('conv:a')")
-    steps = [*sqlite_file.schema(), (7, "ALTER TABLE log ADD COLUMN colour TEXT;")]
+    steps = [*sqlite_file.schema(), (8, "ALTER TABLE log ADD COLUMN colour TEXT;")]
     monkeypatch.setattr(sqlite_file, "schema", lambda: iter(steps))
     sqlite_file.prepare(tmp_path)
     with closing(sqlite_file.connect(path)) as db:
         assert db.execute("SELECT name, colour FROM log").fetchall() == [("conv:a", None)]
-        assert db.execute("PRAGMA user_version").fetchone() == (7,)
+        assert db.execute("PRAGMA user_version").fetchone() == (8,)
     monkeypatch.undo()
     with pytest.raises(SchemaTooNew):
         sqlite_file.prepare(tmp_path)

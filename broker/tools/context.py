@@ -30,6 +30,7 @@ from broker.core.conversation import Rules
 from broker.store.port import Store
 from broker.tools.follows import Follows
 from broker.tools.keyrate import KeyRate
+from broker.tools.searching import Searching
 from broker.tools.underway import Underway
 from broker.wire import base64url
 from broker.wire.ids import Pk, ulid
@@ -125,6 +126,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Requests with an idempotency key that are being done."""
     key_rate: KeyRate
     """How many of them there may be."""
+    searching: Searching = msgspec.field(default_factory=Searching)
+    """Who searches the library."""
     keeper: HeadKeeper | None = None
     """Where the audit's head is kept beside the store; None: nowhere."""
     refusals: Refusals = msgspec.field(default_factory=Refusals)

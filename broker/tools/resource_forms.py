@@ -122,7 +122,7 @@ class Reader:
     """An agent that looks at others' resources, now: who their publishers are, and which of them it may read."""
 
     def __init__(self, services: Services, agent_id: str) -> None:
-        self._services = services
+        self.store = services.store
         self._now = services.clock.now_ms()
         self._agent_id = agent_id
         self._publishers: dict[str, AgentRow | None] = {}
@@ -133,16 +133,14 @@ class Reader:
         if row.access == "private" and row.publisher != self._agent_id:
             return None
         if row.publisher not in self._publishers:
-            self._publishers[row.publisher] = await present(self._services.store, row.publisher, self._now)
+            self._publishers[row.publisher] = await present(self.store, row.publisher, self._now)
         return self._publishers[row.publisher]
 
     async def may_read(self, row: ResourceRow) -> bool:
         """Whether the agent may read it, if its publisher is there."""
         asks = row.access == "agreement" and row.publisher != self._agent_id
         if asks and row.publisher not in self._agreed:
-            found = await permission(
-                self._services.store, self._agent_id, row.publisher, "resource", self._now
-            )
+            found = await permission(self.store, self._agent_id, row.publisher, "resource", self._now)
             self._agreed[row.publisher] = found is not None
         return core.may_read(row, self._agent_id, self._agreed.get(row.publisher, False))
 

@@ -158,25 +158,8 @@ async def search_resources(
     marks = [("of", agent_id)] if publisher_agent_id == agent_id else [("open", "1")]
     marks += [("of", publisher_agent_id)] if publisher_agent_id not in (None, agent_id) else []
     marks += [("tag", tag)] if tag is not None else []
-    reader, page = Reader(services, agent_id), Hits([])
-    looked_at = size = 0
-    while looked_at < LOOKED_AT:
-        step = min(offset + limit + 1, PAGE)
-        found = await services.store.search("resource", q or None, marks, place, step)
-        for document in found:
-            hit = await reader.hit(_row(document))
-            if hit is not None and offset:
-                offset -= 1
-            elif hit is not None:
-                size += _size(document)
-                if len(page.resources) == limit or (page.resources and size > PAGE_BYTES):
-                    return msgspec.structs.replace(page, next=cursor(SEARCH, place))
-                page.resources.append(hit)
-            place = document.order
-        if len(found) < step:
-            return page
-        looked_at += step
-    return msgspec.structs.replace(page, next=cursor(SEARCH, place))
+    async with services.searching.turn(agent_id) as busy:
+        return busy or await _search(Reader(services, agent_id), q or None, marks, place, limit, offset)
 
 
 @tool(face="network", scope="resource", title="Read a resource", read_only=True)
@@ -201,6 +184,31 @@ async def read_resource(context: Context, resource_id: ResourceParam) -> Content
     if latest.version != row.version and not await reader.may_read(latest):  # it was closed meanwhile
         return NO_RESOURCE if await reader.publisher(latest) is None else _not_agreed(row)
     return Content(**show(latest), sha256=latest.sha256, publisher_name=publisher.name, content=text)
+
+
+async def _search(
+    reader: Reader, q: str | None, marks: list[tuple[str, str]], place: int, limit: int, offset: int
+) -> Hits:
+    """A page of what the reader may know of, from a place on."""
+    page = Hits([])
+    looked_at = size = 0
+    while looked_at < LOOKED_AT:
+        step = min(offset + limit + 1, PAGE)
+        found = await reader.store.search("resource", q, marks, place, step)
+        for document in found:
+            hit = await reader.hit(_row(document))
+            if hit is not None and offset:
+                offset -= 1
+            elif hit is not None:
+                size += _size(document)
+                if len(page.resources) == limit or (page.resources and size > PAGE_BYTES):
+                    return msgspec.structs.replace(page, next=cursor(SEARCH, place))
+                page.resources.append(hit)
+            place = document.order
+        if len(found) < step:
+            return page
+        looked_at += step
+    return msgspec.structs.replace(page, next=cursor(SEARCH, place))
 
 
 def _not_agreed(row: ResourceRow) -> Refusal:

@@ -291,6 +291,52 @@ def test_the_wires_end_counts_once_its_key_is_named_and_a_paste_serves_too(
     assert "ended by the wire" in page.inner_text("#summary")
 
 
+SLOW = """slow => {
+  const read = File.prototype.arrayBuffer;
+  const gate = new Promise(open => globalThis.openGate = open);
+  File.prototype.arrayBuffer = async function () {
+    if (this.name === "slow.jsonl") await gate;
+    if (this.name === "gone.jsonl") throw new DOMException("gone", "NotReadableError");
+    return read.call(this);
+  };
+}"""
+
+
+@pytest.mark.requirement("verifypage.of-this-file")
+def test_no_verdict_stands_beside_a_file_that_it_is_not_of(page_file: str, open_page: Opened) -> None:
+    watched = open_page(WIDE)
+    page = watched.page
+    page.goto(page_file)
+    page.evaluate(SLOW)
+    good = export_lines("deal")
+    bad = [*good[:3], good[3].replace(b'"ts":17', b'"ts":18'), *good[4:]]
+    choose(watched, good)
+    assert page.inner_text("#status").startswith("Holds")
+    choose(watched, good, "gone.jsonl")
+    assert (page.inner_text("#status"), page.is_hidden("#report")) == (
+        "The browser can’t read this file",
+        True,
+    )
+    page.set_input_files(
+        "#file", {"name": "slow.jsonl", "mimeType": "application/jsonl", "buffer": b"\n".join(good)}
+    )
+    assert page.inner_text("#status") == "Reading slow.jsonl …"
+    choose(watched, bad, "bad.jsonl")
+    page.evaluate("openGate()")
+    page.wait_for_timeout(100)
+    assert page.inner_text("#status") == "Breaks at n = 3 (line 4): bad_signature"
+    choose(watched, good)
+    page.locator("details.field summary").first.click()
+    page.fill("#wire", "no key")
+    page.keyboard.press("Tab")
+    choose(watched, bad, "bad.jsonl")
+    assert page.inner_text("#status").startswith("Nothing is verified yet")
+    assert page.is_hidden("#report")
+    page.fill("#wire", "")
+    page.keyboard.press("Tab")
+    page.wait_for_function("document.getElementById('status').textContent.startsWith('Breaks at n = 3')")
+
+
 @pytest.mark.requirement("verifypage.hostile")
 def test_what_a_transcript_holds_is_text_and_never_markup(page_file: str, open_page: Opened) -> None:
     watched = open_page(WIDE)

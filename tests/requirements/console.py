@@ -3,6 +3,7 @@
 REQUIREMENTS: dict[str, str] = {
     "verifypage.same-verdict": "the page's verdict on any transcript is that of `turret verify`, word for word",
     "verifypage.strict": "the page reads JSON, and judges signatures, as strictly as the wire does",
+    "verifypage.of-this-file": "a verdict stands beside what it is of alone: it goes when something else is chosen",
     "verifypage.shows": "the page shows who said what, each step of each row, and the first that does not hold",
     "verifypage.alone": "the page is one file that asks nobody for anything, served and printed alike",
     "verifypage.hostile": "what a transcript holds is shown as text, whatever it is",

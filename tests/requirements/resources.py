@@ -9,7 +9,7 @@ REQUIREMENTS: dict[str, str] = {
     "resource.publisher": "resources of a publisher that is suspended or gone are not there, and come back with it",
     "resource.search": "words, tag and publisher find what they should, the best first, with metadata alone",
     "resource.search-pages": "pages of a search show each hit once, whatever comes and goes meanwhile",
-    "resource.search-fair": "an agent searches one by one: however many of its searches come at once, others get theirs",
+    "resource.search-fair": "an agent searches one by one: however many come at once, others get theirs",
     "resource.provenance": "what is read comes with publisher, times, version and the SHA-256 of the content",
     "resource.damaged": "a content that is not what was published is unavailable, and named in the log",
     "resource.limits": "an agent has so many resources and bytes; one that nobody has claimed publishes none",

@@ -134,7 +134,7 @@ function summaryOf(verdict, codes) {
   }
   if (!rows) return box;
   const proven = received.filter((at) => at !== null);
-  const times = proven.length ? `${proven.length} of ${rows} by receipts of the wire, the last ${timeOf(Math.max(...proven))}` : "unproven: no receipts of a known wire";
+  const times = proven.length ? `${proven.length} of ${rows} by receipts of the wire, the last ${timeOf(proven.reduce((last, at) => Math.max(last, at)))}` : "unproven: no receipts of a known wire";
   const by = verdict.ended_by_wire ? "by the wire" : "by a party";
   const ending = verdict.ended === null ? "open: no END yet" : `ended ${by}${verdict.ended ? `: ${verdict.ended}` : ""}`;
   box.append(facts([
@@ -170,16 +170,29 @@ function say(words, kind) {
   $("status").className = kind;
 }
 
+/** Something else is to be judged: from now on no verdict stands here, nor comes, that is of what was judged before. */
+function clear(name) {
+  ask.run += 1;
+  Object.assign(ask, { bytes: null, name: escaped(name) });
+  $("result").hidden = false;
+  $("report").hidden = true;
+  say(`Reading ${ask.name} …`, "busy");
+  return ask.run;
+}
+
 async function run() {
   const wire = $("wire").value.trim();
   const wrong = wire !== "" && !PK.test(wire);
   $("wire-error").hidden = !wrong;
   $("wire").setAttribute("aria-invalid", String(wrong));
-  if (!ask.bytes || wrong) return;
-  const turn = (ask.run += 1);
+  if (!ask.bytes) return;
+  if (wrong) {
+    say("Nothing is verified yet: the wire’s key that you name is none", "bad");
+    return;
+  }
+  const turn = ask.run;
   const seen = [];
   say(`Verifying ${ask.name} …`, "busy");
-  $("result").hidden = false;
   const verdict = await verifyTranscript(ask.bytes, wire ? [wire] : [], (row, step, broken) => {
     seen.push([row, step, broken]);
     if (turn !== ask.run) throw new Error("another run has begun");
@@ -194,24 +207,27 @@ async function run() {
   say(headline(verdict), verdict.ok ? "good" : "bad");
 }
 
-function start(bytes, name) {
+async function start(bytes, name) {
+  const turn = clear(name);
   ask.bytes = bytes;
-  ask.name = name;
-  $("report").hidden = true;
-  return run().catch((fault) => {
-    if (fault.message !== "another run has begun") say(`This page has a fault: ${fault.message}`, "bad");
-  });
+  try {
+    await run();
+  } catch (fault) {
+    if (turn === ask.run) say(`This page has a fault: ${fault.message}`, "bad");
+  }
 }
 
 async function takeFile(file) {
   if (!file) return;
+  const turn = clear(file.name);
   if (file.size > MAX_FILE) {
-    $("result").hidden = false;
-    $("report").hidden = true;
     say("This file is too large for a browser. Run: turret verify FILE", "bad");
     return;
   }
-  await start(new Uint8Array(await file.arrayBuffer()), file.name);
+  const bytes = await file.arrayBuffer().catch(() => null);
+  if (turn !== ask.run) return;
+  if (bytes === null) say("The browser can’t read this file", "bad");
+  else await start(new Uint8Array(bytes), file.name);
 }
 
 async function begin() {
@@ -222,7 +238,7 @@ async function begin() {
   if (why) return;
   $("file").addEventListener("change", () => takeFile($("file").files[0]));
   $("paste").addEventListener("click", () => start(encoder.encode($("text").value), "the text"));
-  $("wire").addEventListener("change", () => start(ask.bytes, ask.name));
+  $("wire").addEventListener("change", () => (ask.bytes ? start(ask.bytes, ask.name) : run()));
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
     event.preventDefault();

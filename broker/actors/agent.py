@@ -22,9 +22,8 @@ from broker.actors.agentdocs import (
     read_agent,
     version_of,
 )
-from broker.actors.binding import unbind_all
 from broker.actors.calls import agent_stream
-from broker.actors.leaving import leave_channels
+from broker.actors.leaving import leave_channels, let_go, put_leaving
 from broker.actors.notes import by_itself
 from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor, Told
@@ -338,13 +337,9 @@ class AgentActor(RecordActor[AgentRow]):
         return put_key(KeyRow(key.pk, key.kid, self.key, key.added_at), version_of(document))
 
     async def _leave(self, row: AgentRow) -> list[Put]:
-        """What lets go of the name, the live keys, the accounts, the webhook, and what was counted. Revoked keys stay
-        revoked."""
-        puts = [*await self._free_name(row.name), *await unbind_all(self.store, self.key)]
-        for kind in ("sending", "push"):
-            document = await self.store.get(kind, self.key)
-            if document is not None:
-                puts.append(Put(kind, self.key, document.version, None))
+        """What lets go of the name, the live keys, and all else that the agent has. Revoked keys stay revoked."""
+        puts = [*await self._free_name(row.name), *await let_go(self.store, self.key)]
+        puts.append(put_leaving(self.key, self.clock.now_ms()))
         for key in row.keys:
             document = await self.store.get("key", key.pk)
             if document and stored(KeyRow, document.doc, "key", key.pk).agent_id == self.key:

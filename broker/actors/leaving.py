@@ -1,21 +1,73 @@
 """An agent that goes leaves its channels: nobody counts it, and what it owned is nobody's until operators give it to
 somebody (network.md, Channels).
 
-The documents are those of the channels: a channel's actor that has read them before sees a conflict, and reads them
-again (broker.actors.record).
+1. The documents are those of the channels: a channel's actor that has read them before sees a conflict, and reads them
+   again (broker.actors.record).
+2. What the agent had begun may be done just after it went. So what it let go of is looked for once more, LINGER_MS
+   later: it is in no channel for good, and has no account and no webhook.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from broker.actors.binding import unbind_all
 from broker.actors.channel import index_of_channel
+from broker.actors.record import Index, RecordActor
 from broker.core.channel import ChannelRow, MemberRow, without
-from broker.store.port import Put, Store
+from broker.core.conversation import Due
+from broker.store.port import Put, Store, Unit
 from broker.store.stored import stored
 
 AT_ONCE: Final = 50
 """Channels that are left in one commit; an agent may be in any number of them."""
+LINGER_MS: Final = 60_000
+"""Longer than a request waits for its actor and its commit."""
+KIND: Final = "leaving"
+
+
+class LeavingRow(msgspec.Struct, frozen=True):
+    """An agent that has gone (kind "leaving", id = agent_id). `due`: when it is looked again, wall milliseconds."""
+
+    due: int
+
+
+class LeavingActor(RecordActor[LeavingRow]):
+    """What is left to do of one that has gone; the key is its id."""
+
+    kind = KIND
+    type = LeavingRow
+
+    def index_of(self, row: LeavingRow) -> Index:
+        return (("due", row.due),)
+
+    async def do(self, command: Any) -> Any:
+        if not isinstance(command, Due):
+            raise TypeError(type(command))
+        if self.row is None or self.row.due > self.clock.now_ms():
+            return None
+        while puts := await leave_channels(self.store, self.key):
+            refused = await self.commit(Unit(puts=tuple(puts)))
+            if refused is not None:
+                return refused
+        return await self.write(None, None, puts=await let_go(self.store, self.key))
+
+
+def put_leaving(agent_id: str, now: int) -> Put:
+    """For the commit with which an agent goes. `now`: wall milliseconds."""
+    due = now + LINGER_MS
+    return Put(KIND, agent_id, 0, msgspec.json.encode(LeavingRow(due)), (("due", due),))
+
+
+async def let_go(store: Store, agent_id: str) -> list[Put]:
+    """What takes an agent's accounts, its webhook, its endpoint, and what was counted of it. Raises what the store
+    raises."""
+    puts = await unbind_all(store, agent_id)
+    for kind in ("sending", "push", "endpoint"):
+        document = await store.get(kind, agent_id)
+        if document is not None:
+            puts.append(Put(kind, agent_id, document.version, None))
+    return puts
 
 
 async def leave_channels(store: Store, agent_id: str) -> list[Put]:

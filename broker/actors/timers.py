@@ -29,6 +29,7 @@ KINDS = {
     "desk": "desk",
     "grant": "grant",
     "agent": "agent",
+    "leaving": "leaving",
     "channel": "channel",
     "pair": "pair",
     "library": "library",

@@ -15,6 +15,7 @@ from broker.actors.endpoint import EndpointActor
 from broker.actors.grant import AssertionActor, ClientsActor, GrantActor
 from broker.actors.grant import read_facts as read_grant_facts
 from broker.actors.house import House
+from broker.actors.leaving import LeavingActor
 from broker.actors.library import LibraryActor
 from broker.actors.owner import OwnerActor
 from broker.actors.owner import read_facts as read_owner_facts
@@ -101,6 +102,7 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     standing, told = services.standing, partial(agent_told, services)
     services.house.add("agent", lambda agent_id: AgentActor(agent_id, told=told, **parts))
     standing.learn("ag_", partial(read_facts, services.store))
+    services.house.add("leaving", lambda agent_id: LeavingActor(agent_id, **parts))
     settings = services.settings.owners
     services.house.add("owner", lambda owner_id: OwnerActor(owner_id, settings=settings, **parts))
     standing.learn("ow_", partial(read_owner_facts, services.store))

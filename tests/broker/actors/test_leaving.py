@@ -7,7 +7,11 @@ import pytest
 import trio
 
 from broker.actors.audit import Counts, audit
+from broker.actors.channel import Do
+from broker.actors.endpoint import SetEndpoint
+from broker.actors.leaving import LINGER_MS
 from broker.app import Caller
+from broker.core.channel import ChannelRow, Create, Join
 from broker.store import sqlite_check
 from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
@@ -52,6 +56,26 @@ async def test_who_is_gone_is_counted_in_no_channel(bench: Bench, monkeypatch: p
     assert code(await bench.call("send_channel_message", ann, channel_id=town, body="hello")) == "accepted"
     bob = await make_agent(bench, "Bob")  # the actor, which has read it before, reads it again
     assert (await bench.call("join_channel", bob, channel_id=town))["members"] == 2
+
+
+@pytest.mark.requirement("moderation.channels")
+async def test_what_an_agent_had_begun_when_it_went_is_looked_for_once_more(
+    bench: Bench, autojump_clock: Any
+) -> None:
+    ann, gone = await make_agent(bench, "Ann"), await make_agent(bench, "Gone", test=True)
+    town, house = await channel(bench, ann, "town"), bench.broker._services.house
+    await bench.call("delete_test_agent", OPERATOR, agent_id=gone.agent)
+    # What was on its way to these actors when the agent went is done after that.
+    await house.ask("channel", town, Do(Join(str(gone.agent))))
+    own = ChannelRow("ch_own", "own", str(gone.agent), bench.clock.now_ms())
+    await house.ask("channel", own.channel_id, Do(Create(own)))
+    await house.ask("endpoint", str(gone.agent), SetEndpoint("https://x.example/a2a"))
+    assert (await shown(bench, ann, "town"))["members"] == 2
+    await trio.sleep(2 * LINGER_MS / 1000)
+    assert (await shown(bench, ann, "town"))["members"] == 1
+    assert (await shown(bench, ann, "own"))["owner_agent_id"] is None
+    for kind in ("endpoint", "leaving"):
+        assert await bench.store.get(kind, str(gone.agent)) is None, kind
 
 
 @pytest.mark.requirement("moderation.channels")

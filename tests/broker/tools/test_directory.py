@@ -294,7 +294,7 @@ async def test_a_desk_is_online_while_it_waits_and_for_a_minute_after_a_poll(
 
 
 @pytest.mark.requirement("tools.wire-info")
-async def test_wire_info_names_key_limits_and_time(bench: Bench) -> None:
+async def test_wire_info_names_key_limits_and_time(bench: Bench, autojump_clock: Any) -> None:
     info = await bench.call("wire_info")
     assert info["wire"] == bench.broker.pk
     assert info["wire_keys"][0]["pk"] == bench.broker.pk

@@ -21,7 +21,15 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace import Link, Span, SpanKind, StatusCode, get_current_span, set_span_in_context
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanContext,
+    SpanKind,
+    StatusCode,
+    get_current_span,
+    set_span_in_context,
+)
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from broker.app import VERSION, Again, Broker, Caller, Progress, Then, Tool
@@ -48,6 +56,9 @@ PLACES: Final = frozenset(
     )
 )
 """First parts of paths that a span may name."""
+METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+"""What a request may be called; any other word is its sender's."""
+OTHER: Final = "_OTHER"
 _PARENT: Final = TraceContextTextMapPropagator()
 
 
@@ -78,12 +89,13 @@ class Otel:
             parent, links = self._came_from(scope)
             first = scope["path"].strip("/").partition("/")[0]
             place = f"/{first}" if first in PLACES else "/"
+            method = scope["method"] if scope["method"] in METHODS else OTHER
             span = self.tracer.start_span(
-                f"{scope['method'][:16]} {place}",
+                f"{method if method != OTHER else 'HTTP'} {place}",
                 context=parent,
                 kind=SpanKind.SERVER,
                 links=links,
-                attributes={"http.request.method": scope["method"][:16], "http.route": place},
+                attributes={"http.request.method": method, "http.route": place},
             )
 
             async def sending(message: Message) -> None:
@@ -119,7 +131,10 @@ class Otel:
         client = scope.get("client")
         peer = read_hop(client[0]) if client else None
         ours = peer is not None and (peer.is_loopback or is_proxy(peer, self._proxies))
-        return (found, []) if ours else (none, [Link(named)])
+        bare = SpanContext(
+            named.trace_id, named.span_id, True, named.trace_flags
+        )  # tracestate is a text of theirs
+        return (found, []) if ours else (none, [Link(bare)])
 
 
 class _Inside:

@@ -156,6 +156,9 @@ async def test_nothing_that_a_client_sent_stands_in_a_span(seen: Seen) -> None:
     shown = {**JSON, "authorization": f"Turret {proof(nonce='planted-nonce')}", "cookie": "planted-cookie"}
     for path in ("/v1/echo", "/v1/planted-tool", "/rings/PLAN?auth=planted-auth", "/planted-path/x"):
         await asked(door, path, shown, method="POST", body=b'{"a":"planted-body"}')
+    await asked(door, "/healthz", method="PLANTED-METHOD")
+    state = {"traceparent": PARENT, "tracestate": "planted=state"}
+    await asked(door, "/healthz", state, client="203.0.113.9", server="192.0.2.1")
     with pytest.raises(LookupError):
         await counted.call(Caller(), "planted-tool", b"{}")
     text = "\n".join(span.to_json() for span in seen.spans())

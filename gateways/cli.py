@@ -13,33 +13,42 @@ import click
 
 from gateways.commands.common import INTERRUPTED, common_options, explain, fail, remember
 
-_COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "keygen": ("offline", "make a key"),
-    "open-desk": ("dealing", "claim a code for your key"),
-    "dial": ("dealing", "call a desk and talk"),
-    "answer": ("dealing", "wait for a call, pick up and talk"),
-    "tail": ("dealing", "show your key's events as they come"),
-    "agent": ("agent", "an MCP server that holds your key, for a model"),
-    "agent-register": ("registering", "register your key as an agent of the network"),
-    "agent-token": ("agent_token", "an access token, got by your agent's key"),
-    "resolve": ("reading", "a code's public key"),
-    "presence": ("reading", "which desks are online"),
-    "read": ("reading", "print a conversation"),
-    "export": ("reading", "a conversation as JSON Lines"),
-    "verify": ("offline", "verify an exported conversation, offline"),
-    "verify-page": ("verify_page", "a page that verifies in a browser, as a file"),
-    "canonicalize": ("offline", "the bytes to sign, offline"),
-    "call": ("tools", "call any tool by its name"),
-    "serve": ("serving", "keep a broker running"),
-    "operator-token": ("operator_token", "a new token for a broker's operators"),
-    "admin": ("admin", "the operators' tools"),
-    "backup": ("backup", "a copy of a broker's store, while it runs"),
-    "restore": ("restore", "a store made of a backup"),
-    "check": ("check", "is a store or a backup whole?"),
-    "audit": ("audit", "the audit log in a file, and whether it holds"),
-    "demo": ("serving", "two desks, one deal, its proof"),
+_SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Deal": {
+        "keygen": ("offline", "make a key"),
+        "open-desk": ("dealing", "claim a code for your key"),
+        "dial": ("dealing", "call a desk and talk"),
+        "answer": ("dealing", "wait for a call, pick up and talk"),
+        "tail": ("dealing", "show your key's events as they come"),
+        "resolve": ("reading", "a code's public key"),
+        "presence": ("reading", "which desks are online"),
+        "demo": ("serving", "two desks, one deal, its proof"),
+    },
+    "Prove": {
+        "read": ("reading", "print a conversation"),
+        "export": ("reading", "a conversation as JSON Lines"),
+        "verify": ("offline", "verify an exported conversation, offline"),
+        "verify-page": ("verify_page", "a page that verifies in a browser, as a file"),
+        "canonicalize": ("offline", "the bytes to sign, offline"),
+    },
+    "Act as an agent": {
+        "agent-register": ("registering", "register your key as an agent of the network"),
+        "agent-token": ("agent_token", "an access token, got by your agent's key"),
+        "agent": ("agent", "an MCP server that holds your key, for a model"),
+        "call": ("tools", "call any tool by its name"),
+    },
+    "Keep a broker": {
+        "serve": ("serving", "keep a broker running"),
+        "operator-token": ("operator_token", "a new token for a broker's operators"),
+        "admin": ("admin", "the operators' tools"),
+        "backup": ("backup", "a copy of a broker's store, while it runs"),
+        "restore": ("restore", "a store made of a backup"),
+        "check": ("check", "is a store or a backup whole?"),
+        "audit": ("audit", "the audit log in a file, and whether it holds"),
+    },
 }
-"""name → (module under gateways.commands, what `turret --help` says)."""
+"""What it is for → name → (module under gateways.commands, what `turret --help` says)."""
+_COMMANDS: Final = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
 
 
 class _Commands(click.Group):
@@ -57,14 +66,33 @@ class _Commands(click.Group):
         tool = tools.tools().get(cmd_name.replace("-", "_"))
         return tools.command_for(tool) if tool is not None else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        listing = importlib.import_module("gateways.commands.listing")
+        known = [*_COMMANDS, *(each.replace("_", "-") for each in _tools())]
+        operators = importlib.import_module("gateways.commands.admin").admin
+        hint = f"it is an operators' one: turret admin {name}" if operators.get_command(ctx, name) else ""
+        raise listing.no_such_command(ctx, name, known, hint)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
-        tools = importlib.import_module("gateways.commands.tools").tools()
+        width = max(map(len, _COMMANDS))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), words) for name, (_, words) in commands.items()])
+        listing = importlib.import_module("gateways.commands.listing")
+        tools = _tools()
         for face in dict.fromkeys(["wire", *(tool.face for tool in tools.values())]):
-            rest = {name.replace("_", "-"): tool.title for name, tool in tools.items() if tool.face == face}
-            with formatter.section(f"Tools of the {face}"):
-                formatter.write_dl([(name, words) for name, words in rest.items() if name not in _COMMANDS])
+            rest = [t for t in tools.values() if t.face == face and listing.command_name(t) not in _COMMANDS]
+            with formatter.section(f"Tools of the {face}, each a command too"):
+                listing.write_topics(formatter, rest)
+
+
+def _tools() -> Any:
+    return importlib.import_module("gateways.commands.tools").tools()
 
 
 @click.pass_context

@@ -247,7 +247,7 @@ async def list_suspended_agents(
 @tool(face="operator", title="List agents", read_only=True, name="list_agents")
 async def list_all_agents(
     context: Context,
-    tier: Annotated[Literal["standard", "unclaimed", "claimed"], Meta(description="only these")]
+    tier: Annotated[Literal["standard", "unclaimed", "claimed"], Meta(description="only agents of this tier")]
     | None = None,
     owner_id: OwnerParam | None = None,
     limit: LimitParam = 100,

@@ -282,7 +282,14 @@ def _fault(param: Param, error: str) -> str:
     place = f" at {where}" if where else ""
     if "matching regex" in told:
         return f"not of the right form{place}" + (f"; it is {param.words}" if param.words else "")
-    return error + (f"; it is {param.words}" if param.words and "enum value" in told else "")
+    return error + (f"; it is {_choices(param)}" if "enum value" in told else "")
+
+
+def _choices(param: Param) -> str:
+    """The values of which a param, or each of its parts, is one."""
+    schema = _flat(param.type)
+    values = schema.get("enum") or schema.get("items", {}).get("enum")
+    return f"one of: {', '.join(map(str, values))}" if values else param.words
 
 
 def _whole_number(param: Param, text: bytes) -> int | None:

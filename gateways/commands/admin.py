@@ -22,6 +22,7 @@ from gateways.client.mcp_link import ToolCaller
 from gateways.client.signer import join_params
 from gateways.commands.common import NO_CONNECTION, USAGE, Failure, Options, run
 from gateways.commands.credentials import check_way, read_token
+from gateways.commands.listing import by_topic, command_name, no_such_command
 from gateways.commands.params import option_name, option_of, take_params
 from gateways.configure import OPERATOR, ConfigError, ServeOptions, is_loopback, load, split_bind
 
@@ -62,9 +63,18 @@ class _Tools(click.Group):
         tool = tools().get(cmd_name.replace("-", "_"))
         return command_for(tool) if tool is not None else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0].startswith("-") or self.get_command(ctx, args[0]) is not None:
+            return super().resolve_command(ctx, args)
+        raise no_such_command(ctx, args[0], self.list_commands(ctx))
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Tools of the operators"):
-            formatter.write_dl([(name.replace("_", "-"), tool.title) for name, tool in tools().items()])
+        width = max(map(len, tools()))
+        for topic, those in by_topic(tools().values()).items():
+            with formatter.section(topic[0].upper() + topic[1:]):
+                formatter.write_dl([(command_name(tool).ljust(width), tool.title) for tool in those])
 
 
 def _options(*, environment: bool) -> list[click.Parameter]:

@@ -25,8 +25,17 @@ def option_of(name: str, schema: Mapping[str, Any], required: bool) -> click.Opt
         type=_KIND.get(kind, click.STRING),
         multiple=kind == "array",
         required=required,
-        help=str(schema.get("description", "")) + _FORM.get(kind, ""),
+        help=_words(schema) + _FORM.get(kind, ""),
     )
+
+
+def _words(schema: Mapping[str, Any]) -> str:
+    """What a param is, with the values of which it is one where the words don't name each of them."""
+    words = str(schema.get("description", ""))
+    choices = [str(each) for each in schema.get("enum") or schema.get("items", {}).get("enum") or ()]
+    if all(each in words for each in choices):
+        return words
+    return f"{words}: {', '.join(choices)}"
 
 
 def option_name(name: str) -> str:

@@ -52,7 +52,7 @@ def test_params_are_read_strictly(text: bytes, expect: tuple[str, Any]) -> None:
         (
             "request_contact",
             b'{"target_agent_id":"ag_01KVY19F5JERCW57K0QBWQ1Y7N","purpose":"b","scopes":["message,task"]}',
-            "scopes: Invalid enum value 'message,task' - at `$[0]`; it is some of: message, channel, task, resource",
+            "scopes: Invalid enum value 'message,task' - at `$[0]`; it is one of: channel, message, resource, task",
         ),
         (
             "presence",
@@ -60,6 +60,11 @@ def test_params_are_read_strictly(text: bytes, expect: tuple[str, Any]) -> None:
             "codes: not of the right form at `$[0]`; it is the desks asked about",
         ),
         ("create_channel", b'{"name":1}', "name: Expected `str`, got `int`"),
+        (
+            "list_convs",
+            b'{"state":"closed"}',
+            "state: Invalid enum value 'closed'; it is one of: ended, open, ringing",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_words_and_not_by_a_pattern(name: str, text: bytes, message: str) -> None:

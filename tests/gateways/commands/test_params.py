@@ -23,6 +23,10 @@ def test_an_option_says_what_the_param_is() -> None:
     )
     many = option_of("scopes", {"type": "array", "description": "which"}, False)
     assert (many.multiple, many.help) == (True, "which (may be repeated)")
+    tiers = option_of("tier", {"type": "string", "enum": ["a", "b"], "description": "only these"}, False)
+    assert tiers.help == "only these: a, b", "help names what a value may be"
+    some = {"type": "array", "items": {"enum": ["task", "message"]}, "description": "some of: message, task"}
+    assert option_of("scopes", some, False).help == "some of: message, task (may be repeated)"
     assert option_of("limit", {"type": "integer"}, False).type is click.INT
     assert option_of("test", {"type": "boolean"}, False).type is click.BOOL
     assert option_of("body", OBJECT, False).help == "(JSON, @FILE or -)"

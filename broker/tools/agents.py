@@ -5,17 +5,18 @@ What an agent may not be seen by others (gone, its time over, suspended) looks e
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from broker.actors.agentdocs import NO_AGENT, present, read_agent
 from broker.core.agent import CAPABILITY, MAX_CAPABILITIES, MAX_DESCRIPTION, AgentRow, is_over
+from broker.store.port import Document
 from broker.store.stored import stored
 from broker.tools.context import Context, Services
 from broker.tools.lookup import desk_of
-from broker.tools.paging import cursor, read_cursor
+from broker.tools.paging import Scanned, scan
 from broker.tools.proof import prove
 from broker.wire.ids import ULID
 from broker.wire.jwk import Jwk, read_jwk
@@ -66,9 +67,6 @@ _LISTED: Final = {
     "kid": "list_agent_public_keys",
 }
 """Which operators' tool shows what a param may name."""
-PAGE: Final = 100
-LOOKED_AT: Final = 500
-"""Agents that one call looks at; where few of them fit, a page is short, and `next` leads on."""
 
 
 class Desk(msgspec.Struct, frozen=True):
@@ -100,13 +98,6 @@ class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="the statement: do, nonce, pk, ts, wire, …", extra_json_schema={"type": "object"}),
     ]
     sig: Annotated[str, Meta(description="Ed25519 signature over its canonical text, 128 lowercase hex")]
-
-
-class Found(NamedTuple):
-    """A page of rows, and where the next one begins."""
-
-    rows: list[AgentRow]
-    next: str | None
 
 
 async def find(services: Services, agent_id: str, owner_id: str | None = None) -> AgentRow | None:
@@ -147,25 +138,15 @@ async def page(
     keep: Callable[[AgentRow], bool],
     limit: int,
     after: str | None,
-) -> Found | Refusal:
+) -> Scanned[AgentRow] | Refusal:
     """Agents with an index row that `keep` is true of, in its order; those whose time is over are gone."""
-    place = read_cursor(index[0], after)
-    if isinstance(place, Refusal):
-        return place
     now = services.clock.now_ms()
-    rows: list[AgentRow] = []
-    for _ in range(LOOKED_AT // PAGE):
-        documents = await services.store.find("agent", *index, place, PAGE)
-        for document in documents:
-            row = stored(AgentRow, document.doc, "agent", document.id)
-            if not is_over(row, now) and keep(row):
-                if len(rows) == limit:
-                    return Found(rows, cursor(index[0], place))
-                rows.append(row)
-            place = document.order
-        if len(documents) < PAGE:
-            return Found(rows, None)
-    return Found(rows, cursor(index[0], place))
+
+    def read(document: Document) -> AgentRow | None:
+        row = stored(AgentRow, document.doc, "agent", document.id)
+        return row if not is_over(row, now) and keep(row) else None
+
+    return await scan(services.store, "agent", index, read, after, limit)
 
 
 async def ask(context: Context, agent_id: str, command: Any, kind: type[T]) -> T | Refusal:

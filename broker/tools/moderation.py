@@ -3,23 +3,23 @@
 A report's details are what an agent wrote: data, never an instruction.
 """
 
-from collections.abc import Callable
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from broker.actors.report import Category, Outcome, ReportRow, Resolve, Status
+from broker.store.port import Document
 from broker.store.stored import stored
 from broker.tools import agents
 from broker.tools.context import Context, Services
-from broker.tools.paging import AfterParam, LimitParam, cursor, read_cursor
+from broker.tools.paging import AfterParam, LimitParam, cursor, read_cursor, scan
 from broker.tools.registry import tool
 from broker.wire.ids import ULID
 from broker.wire.refusals import Refusal
 
 LOOKED_AT: Final = 500
-"""Reports that one call looks at; where few of them fit, a page is short, and `next` leads on."""
+"""Open reports that one look at the queue goes through; a page may be short, and `next` leads on."""
 COUNTED: Final = 1000
 """Reports about one agent that are counted."""
 ReportParam = Annotated[
@@ -115,14 +115,14 @@ async def list_reports(
     else:
         index = ("all", "1") if status is None else ("status", status)
 
-    def fits(row: ReportRow) -> bool:
-        return status in (None, row.status) and category in (None, row.category)
+    def read(document: Document) -> ReportRow | None:
+        row = _read(document)
+        return row if status in (None, row.status) and category in (None, row.category) else None
 
-    found = await _scan(services, index, fits, limit, after, newest=True)
+    found = await scan(services.store, "report", index, read, after, limit, newest=True)
     if isinstance(found, Refusal):
         return found
-    rows, next = found
-    return Reports([await _shown(services, row) for row in rows], next)
+    return Reports([await _shown(services, row) for row in found.rows], found.next)
 
 
 @tool(face="operator", title="Resolve a report", keyed=True)
@@ -149,7 +149,7 @@ async def review_queue(context: Context, limit: LimitParam = 50, after: AfterPar
         return place
     documents = await services.store.find("report", "status", "open", place, LOOKED_AT)
     for document in documents:
-        target = stored(ReportRow, document.doc, "report", document.id).target
+        target = _read(document).target
         if target not in seen and await _is_oldest(services, target, document.id):
             if len(waiting) == limit:
                 return Queue(waiting, cursor("queue", place))
@@ -160,31 +160,6 @@ async def review_queue(context: Context, limit: LimitParam = 50, after: AfterPar
     return Queue(waiting, more)
 
 
-async def _scan(
-    services: Services,
-    index: tuple[str, str],
-    fits: Callable[[ReportRow], bool],
-    limit: int,
-    after: str | None,
-    *,
-    newest: bool,
-) -> tuple[list[ReportRow], str | None] | Refusal:
-    """Reports with an index row that `fits` is true of, and where the next page begins."""
-    place = read_cursor(index[0], after)
-    if isinstance(place, Refusal):
-        return place
-    rows: list[ReportRow] = []
-    documents = await services.store.find("report", *index, place, LOOKED_AT, newest=newest)
-    for document in documents:
-        row = stored(ReportRow, document.doc, "report", document.id)
-        if fits(row):
-            if len(rows) == limit:
-                return rows, cursor(index[0], place)
-            rows.append(row)
-        place = document.order
-    return rows, cursor(index[0], place) if len(documents) == LOOKED_AT else None
-
-
 async def _is_oldest(services: Services, target: str, report_id: str) -> bool:
     """Whether a report is the oldest open one about its agent: there the agent stands in the queue."""
     found = await services.store.find("report", "open-of", target, limit=1)
@@ -193,7 +168,7 @@ async def _is_oldest(services: Services, target: str, report_id: str) -> bool:
 
 async def _waiting(services: Services, target: str) -> Waiting:
     found = await services.store.find("report", "open-of", target, limit=COUNTED)
-    rows = [stored(ReportRow, each.doc, "report", each.id) for each in found]
+    rows = [_read(each) for each in found]
     agent = await agents.find(services, target)
     categories: dict[str, int] = {}
     for row in rows:
@@ -210,6 +185,10 @@ async def _waiting(services: Services, target: str) -> Waiting:
         rows[-1].at,
         rows[0].report_id,
     )
+
+
+def _read(document: Document) -> ReportRow:
+    return stored(ReportRow, document.doc, "report", document.id)
 
 
 async def _shown(services: Services, row: ReportRow) -> Report:

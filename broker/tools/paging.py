@@ -5,7 +5,7 @@ A cursor belongs to the list that gave it: one of another list, or a made-up one
 """
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Final, NamedTuple, TypeVar
+from typing import Annotated, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Meta
 
@@ -16,6 +16,10 @@ T = TypeVar("T")
 MOST: Final = 100
 PAGE_BYTES: Final = 262_144
 """What a page of texts holds at most, one text apart: a reply must not stall the others."""
+STEP: Final = 100
+"""Documents that a scan reads at once."""
+LOOKED_AT: Final = 500
+"""Documents that one scan looks at; where few of them fit, a page is short, and `next` leads on."""
 LimitParam = Annotated[int, Meta(ge=1, le=MOST, description="how many at most, 1 to 100")]
 AfterParam = Annotated[str, Meta(max_length=64, description="`next` of the page before")] | None
 
@@ -24,6 +28,13 @@ class Page(NamedTuple):
     """Documents in the list's order, and the cursor at which the next page begins; None: that was all."""
 
     documents: list[Document]
+    next: str | None
+
+
+class Scanned(NamedTuple, Generic[T]):
+    """What fits, in the list's order, and the cursor at which the next page begins; None: that was all."""
+
+    rows: list[T]
     next: str | None
 
 
@@ -46,6 +57,40 @@ async def read_page(
     found = await store.find(kind, name, value, place, skip + limit + 1, newest=newest)
     shown = found[skip : skip + limit]
     return Page(shown, cursor(name, shown[-1].order) if len(found) > skip + limit else None)
+
+
+async def scan(
+    store: Store,
+    kind: str,
+    index: tuple[str, str],
+    read: Callable[[Document], T | None],
+    after: str | None,
+    limit: int,
+    *,
+    newest: bool = False,
+    called: str | None = None,
+) -> Scanned[T] | Refusal:
+    """Of the documents with an index row those that `read` makes something of (None: one does not fit), LOOKED_AT
+    looked at; bad_request for a cursor that is none of this list. `called`: the list's name, if not the index row's.
+    Raises what the store and `read` raise."""
+    name = called or index[0]
+    place = read_cursor(name, after)
+    if isinstance(place, Refusal):
+        return place
+    rows: list[T] = []
+    for start in range(0, LOOKED_AT, STEP):
+        step = min(STEP, LOOKED_AT - start)
+        documents = await store.find(kind, *index, place, step, newest=newest)
+        for document in documents:
+            row = read(document)
+            if row is not None:
+                if len(rows) == limit:
+                    return Scanned(rows, cursor(name, place))
+                rows.append(row)
+            place = document.order
+        if len(documents) < step:
+            return Scanned(rows, None)
+    return Scanned(rows, cursor(name, place))
 
 
 def cursor(name: str, place: int) -> str:

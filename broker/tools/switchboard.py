@@ -1,7 +1,7 @@
 """What operators see of the wire and do on it: desks, calls in progress, and the end of one (network.md, Operator
 tools)."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -9,15 +9,14 @@ from msgspec import Meta
 from broker.actors.calls import log_name, read_conv_row
 from broker.actors.conversation import EndCall, Over
 from broker.core.desk import DeskRow, lapsed
+from broker.store.port import Document
 from broker.store.stored import stored
 from broker.tools.context import Context, Services
 from broker.tools.lookup import ConvParam, live
-from broker.tools.paging import AfterParam, LimitParam, cursor, read_cursor, read_page
+from broker.tools.paging import AfterParam, LimitParam, read_page, scan
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
 
-LOOKED_AT: Final = 500
-"""Desks that one call looks at; where few of them fit, a page is short, and `next` leads on."""
 PrefixParam = (
     Annotated[
         str, Meta(pattern=r"^[A-Z]{1,4}$(?!\n)", description="only codes that begin so: 1 to 4 letters")
@@ -79,25 +78,21 @@ async def list_desks(
     after: AfterParam = None,
 ) -> HeldDesks | Refusal:
     """The wire's desks: their codes and keys, whose they are, and which are online or suspended."""
-    services, found = context.services, list[HeldDesk]()
-    place = read_cursor("desks", after)
-    if isinstance(place, Refusal):
-        return place
-    documents = await services.store.find("desk", "all", "1", place, LOOKED_AT)
-    for document in documents:
+    services, now = context.services, context.services.clock.now_ms()
+
+    def read(document: Document) -> HeldDesk | None:
         row = stored(DeskRow, document.doc, "desk", document.id)
         shown = _held(services, row)
-        if (
-            not lapsed(row, services.clock.now_ms(), services.settings.desks.lapse_days)
+        fits = (
+            not lapsed(row, now, services.settings.desks.lapse_days)
             and row.code.startswith(prefix or "")
             and (shown.online or not online_only)
             and (shown.suspended or not suspended)
-        ):
-            if len(found) == limit:
-                return HeldDesks(found, cursor("desks", place))
-            found.append(shown)
-        place = document.order
-    return HeldDesks(found, cursor("desks", place) if len(documents) == LOOKED_AT else None)
+        )
+        return shown if fits else None
+
+    found = await scan(services.store, "desk", ("all", "1"), read, after, limit, called="desks")
+    return found if isinstance(found, Refusal) else HeldDesks(found.rows, found.next)
 
 
 @tool(face="operator", title="List calls in progress", read_only=True)

@@ -6,20 +6,24 @@ import pytest
 
 from broker.store.sqlite import SqliteStore
 from broker.tools import agents
+from broker.wire.refusals import Refusal
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, code, open_bench
 from tests.support.signin import new_owner
 
 
-async def test_a_call_looks_at_so_many_and_leads_on(bench: Bench) -> None:
+async def test_a_call_looks_at_so_many_and_leads_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.tools.paging.LOOKED_AT", 3)
     services = bench.broker._services
-    for n in range(agents.LOOKED_AT + 1):
+    for n in range(4):
         await make_agent(bench, f"agent {n}")
-    found = await agents.page(services, ("all", "1"), lambda row: row.name.endswith(" 500"), 5, None)
+    found = await agents.page(services, ("all", "1"), lambda row: row.name.endswith(" 3"), 5, None)
+    assert not isinstance(found, Refusal)
     assert found.rows == []
     assert found.next is not None
-    found = await agents.page(services, ("all", "1"), lambda row: row.name.endswith(" 500"), 5, found.next)
-    assert [row.name for row in found.rows] == ["agent 500"]
+    found = await agents.page(services, ("all", "1"), lambda row: row.name.endswith(" 3"), 5, found.next)
+    assert not isinstance(found, Refusal)
+    assert [row.name for row in found.rows] == ["agent 3"]
     assert found.next is None
 
 

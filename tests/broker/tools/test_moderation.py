@@ -137,6 +137,7 @@ async def test_reports_are_listed_by_what_they_are(bench: Bench) -> None:
 @pytest.mark.requirement("moderation.reports")
 async def test_a_scan_that_finds_few_leads_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.tools.moderation.LOOKED_AT", 2)
+    monkeypatch.setattr("broker.tools.paging.LOOKED_AT", 2)
     ann, bob, cay = [await make_agent(bench, name) for name in ("Ann", "Bob", "Cay")]
     wanted = await file(bench, ann, bob, "abuse")
     for reporter, target in ((ann, cay), (bob, cay), (cay, bob)):

@@ -3,8 +3,8 @@
 import pytest
 
 from broker.store.memory import MemoryStore
-from broker.store.port import Put, Unit
-from broker.tools.paging import PAGE_BYTES, cursor, fitting, read_page
+from broker.store.port import Document, Put, Unit
+from broker.tools.paging import PAGE_BYTES, cursor, fitting, read_page, scan
 from broker.wire.refusals import Refusal
 
 
@@ -43,6 +43,35 @@ async def test_a_list_may_be_read_from_its_oldest_on_and_anew_from_its_beginning
     last = await read_page(store, "x", "in", "a", page.next, 2, newest=False)
     assert not isinstance(last, Refusal)
     assert ([each.id for each in last.documents], last.next) == (["2"], None)
+
+
+@pytest.mark.parametrize(("looked_at", "step"), [(3, 2), (4, 2), (2, 5), (500, 2)])
+@pytest.mark.parametrize("newest", [False, True])
+async def test_a_scan_gives_what_fits_however_it_is_cut(
+    looked_at: int, step: int, newest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.tools.paging.LOOKED_AT", looked_at)
+    monkeypatch.setattr("broker.tools.paging.STEP", step)
+    store = MemoryStore()
+    for n in range(8):
+        await store.commit(Unit(puts=(Put("x", str(n), 0, b"{}", (("in", "a"),)),)))
+
+    def even(document: Document) -> int | None:
+        return int(document.id) if int(document.id) % 2 == 0 else None
+
+    seen: list[int] = []
+    after: str | None = None
+    for _ in range(9):
+        page = await scan(store, "x", ("in", "a"), even, after, 2, newest=newest)
+        assert not isinstance(page, Refusal)
+        assert len(page.rows) <= 2
+        seen += page.rows
+        after = page.next
+        if after is None:
+            break
+    assert after is None
+    assert seen == ([6, 4, 2, 0] if newest else [0, 2, 4, 6])
+    assert isinstance(await scan(store, "x", ("in", "a"), even, "in-1", 2, called="other"), Refusal)
 
 
 def test_a_page_of_texts_ends_before_it_is_too_large_but_holds_one() -> None:

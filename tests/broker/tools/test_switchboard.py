@@ -32,7 +32,7 @@ async def test_desks_are_listed_by_what_they_are(bench: Bench, monkeypatch: pyte
     assert await desks(bench, after=page["next"]) == ["ZULU"]
     await bench.call("release_desk", OPERATOR, code="ZULU")
     assert await desks(bench, suspended=True) == []
-    monkeypatch.setattr("broker.tools.switchboard.LOOKED_AT", 2)
+    monkeypatch.setattr("broker.tools.paging.LOOKED_AT", 2)
     page = await bench.call("list_desks", OPERATOR, prefix="Z")
     assert page["desks"] == []
     assert await desks(bench, prefix="Z", after=page["next"]) == ["ZULU"]

@@ -46,6 +46,7 @@ async def list_audit_events(
 ) -> AuditEvents | Refusal:
     """What was done, the newest first: all of it, what one did (`actor`), what was done so (`kind`), both of these, or
     what was done to one (`subject`)."""
+    kind = None if kind is None else kind.replace("-", "_")  # as the commands are called
     if subject is not None and (actor is not None or kind is not None):
         return refuse("bad_request", "subject goes without actor and kind", path="subject")
     if actor is not None and kind is not None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import click
 import msgspec
@@ -20,11 +20,15 @@ from broker.actors.audit_log import Rows
 from broker.store import sqlite_check, sqlite_file
 from broker.store.port import Fault
 from broker.wire.auditlog import Verdict, Verifier, read_row
+from broker.wire.ids import PK
 from gateways.client.show import printable
 from gateways.commands.backup import explained, wants_json
 from gateways.commands.check import beside_of
 from gateways.commands.common import REFUSED, USAGE, Failure, Options, echo_error
 
+_OTHER_KEY: Final = (
+    "the file is of a wire with another key than was given; whether that is yours, it can't say"
+)
 FORM = 1
 """The form of an export, in its first line."""
 
@@ -59,12 +63,12 @@ def audit() -> None:
     """
 
 
-@audit.command()
+@audit.command(short_help="all of it, in a file")
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), default="-")
 @click.option(
     "--data", type=click.Path(path_type=Path, exists=True), required=True, help="The directory, or a backup."
 )
-@click.option("--json", "as_json", is_flag=True, help="What was written, as JSON, on standard error's place.")
+@click.option("--json", "as_json", is_flag=True, help="What was written, as JSON.")
 @click.pass_context
 def export(context: click.Context, out: Path, data: Path, as_json: bool) -> int:
     """Write the audit log of a broker's directory, or of a backup, as JSON Lines into a new file OUT, or to standard
@@ -102,7 +106,7 @@ def export(context: click.Context, out: Path, data: Path, as_json: bool) -> int:
     return 0 if verdict.ok else REFUSED
 
 
-@audit.command()
+@audit.command(short_help="whether such a file holds, offline")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @click.option(
     "--wire",
@@ -123,6 +127,9 @@ def verify(context: click.Context, file: Path, wires: tuple[str, ...], as_json: 
       turret audit verify audit.jsonl --wire 5f1c…
     """
     options = Options(json=wants_json(context, as_json))
+    for wire in wires:
+        if PK.fullmatch(wire) is None:
+            raise click.UsageError(f"--wire is a key, 64 lowercase hex characters, and not {wire!r}", context)
     with click.open_file(str(file), "rb") as lines:
         verdict = verify_lines(lines, wires)
     options.show(verdict, report(verdict))
@@ -154,7 +161,11 @@ def verify_lines(lines: Iterable[bytes], wires: tuple[str, ...]) -> Verdict:
             read = _Line(place + 1, msgspec.Raw(b"null"))
         place = read.n
         verifier.row(read.n, bytes(read.row))
-    return verifier.end()
+    verdict = verifier.end()
+    if not verdict.ok and not set(wires) & set(first.wires):
+        named = f"{_OTHER_KEY}: {', '.join(first.wires) or 'none'}"
+        return msgspec.structs.replace(verdict, remarks=[*verdict.remarks, named])
+    return verdict
 
 
 def report(verdict: Verdict) -> str:

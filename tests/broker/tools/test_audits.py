@@ -49,6 +49,9 @@ async def test_events_are_listed_by_who_did_what_the_newest_first(bench: Bench) 
     await trio.testing.wait_all_tasks_blocked()
     assert await listed(bench) == [7, 6, 5, 4, 3, 2, 1]
     assert await listed(bench, kind="suspend_agent") == [5, 3, 1]
+    assert await listed(bench, kind="suspend-agent") == [5, 3, 1], (
+        "none would be read as: nobody was suspended"
+    )
     assert await listed(bench, actor=bob.agent) == [7]
     assert await listed(bench, actor="operator") == [6, 5, 4, 3, 2, 1]
     assert await listed(bench, actor="operator", kind="report_agent") == []

@@ -37,6 +37,7 @@ def test_each_damage_is_found_in_an_export(name: str) -> None:
     verdict = verify_lines(lines_of(kept), (WIRE.pk,))
     assert verdict.first == first
     assert any(words in fault.message for fault in verdict.faults)
+    assert not any("another key" in remark for remark in verdict.remarks)
 
 
 @pytest.mark.requirement("audit.export")
@@ -85,6 +86,10 @@ async def test_a_directory_is_exported_and_the_file_verified_apart(
     assert turret.run("audit", "export", "--data", str(tmp_path / "data"), "one.jsonl").code == 2
     other = turret.run("audit", "verify", "one.jsonl", "--wire", "0" * 64)
     assert (other.code, other.out.splitlines()[-1]) == (1, "8 faults, the first at row 1: 6 rows")
+    assert "of a wire with another key than was given" in other.out.splitlines()[-2]
+    assert other.out.splitlines()[-2].endswith(WIRE.pk)
+    short = turret.run("audit", "verify", "one.jsonl", "--wire", WIRE.pk[:8])
+    assert (short.code, "64 lowercase hex" in short.err) == (2, True)
     printed = turret.run("audit", "export", "--data", str(tmp_path / "data"))
     assert printed.out.splitlines()[1:] == (tmp_path / "one.jsonl").read_text().splitlines()[1:]
 

@@ -1,13 +1,19 @@
 """`turret serve` and `turret demo`: what needs the server extra, imported when it is run and not before."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from gateways.commands.common import USAGE, Failure
 
-SERVER_LIBRARIES = ("quart", "quart_trio", "hypercorn", "prometheus_client")
+SERVER_LIBRARIES: Final = frozenset(
+    (
+        *("argon2", "h11", "joserfc", "prometheus_client", "quart", "quart_trio", "structlog"),
+        *("jinja2", "werkzeug"),  # Quart brings them along, and we import them by name
+    )
+)
+"""What the server extra adds, by the names under which it is imported."""
 
 
 @click.command()

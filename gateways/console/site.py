@@ -163,7 +163,7 @@ class Console:
         return response
 
     async def _visit(self, parts: Mapping[str, str]) -> Visit | Page:
-        secure = request.scheme == "https"
+        secure = self._gate.by_tls(request.scheme, request.headers.get("host", ""))
         sent = read_cookie(request.headers.getlist("cookie"), secure, COOKIE)
         if sent is None and request.headers.get("sec-fetch-site") == "cross-site":
             return message(*FROM_ELSEWHERE, back=request.path)

@@ -10,6 +10,7 @@ Source: network.md, Reports, audit, operators; RFC 6750 3.
 
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -28,12 +29,21 @@ CHALLENGE: Final = 'Bearer realm="turret operators"'
 
 
 class OperatorGate:
-    """The gate of one broker's operators' port. `proxies`: peers whose X-Forwarded-For is believed."""
+    """The gate of one broker's operators' port. `proxies`: peers whose X-Forwarded-For is believed; `url`: where
+    operators find it, maybe by the TLS of a proxy."""
 
-    def __init__(self, broker: Broker, token: OperatorToken, proxies: Sequence[Network] = ()) -> None:
+    def __init__(
+        self, broker: Broker, token: OperatorToken, proxies: Sequence[Network] = (), url: str | None = None
+    ) -> None:
         self._broker = broker
         self._token = token
         self._proxies = proxies
+        self._url = urlsplit(url or "")
+
+    def by_tls(self, scheme: str, host: str) -> bool:
+        """Whether a browser that asks for this Host came by TLS, to us or to the proxy before us."""
+        asked = urlsplit(f"//{host}").hostname
+        return scheme == "https" or (self._url.scheme == "https" and asked == self._url.hostname)
 
     def connect(self, scope: Scope) -> Caller:
         """The caller as far as the connection tells; no operator yet."""

@@ -60,7 +60,7 @@ def operator_app(
 ) -> OperatorApp:
     """The operators' port. `url`: where operators find it, whose host is taken for ours beside the address itself;
     `pages`: who adds to the Quart application that has every path but /mcp, with the gate that knows operators."""
-    gate = OperatorGate(broker, token, proxies)
+    gate = OperatorGate(broker, token, proxies, url)
     mcp = mcp_app(broker, proxies=proxies, faces={"": surface(broker)}, protected=Guarded(gate))
     quart = quart_app()
     for register in pages:

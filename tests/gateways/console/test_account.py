@@ -5,8 +5,13 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from gateways.console import routes
+from gateways.operator.server import operator_app
+from gateways.operator.token import OperatorToken
 from tests.gateways.console.conftest import COOKIE, document
 from tests.gateways.pages.conftest import Browser
+from tests.support.asgi import asked
+from tests.support.broker import Bench
 from tests.support.operators import TOKEN
 
 
@@ -45,6 +50,16 @@ async def test_by_tls_the_cookie_is_of_this_host_and_goes_by_tls_alone(
         assert answer.headers["set-cookie"].startswith(f"__Host-{COOKIE}=")
         assert answer.headers["set-cookie"].endswith("; Secure")
         assert (await browser.get("https://console.test/agents")).status_code == 200
+
+
+@pytest.mark.requirement("console.sign-in")
+async def test_behind_a_proxys_tls_the_cookie_goes_by_tls_alone_too(bench: Bench) -> None:
+    app = operator_app(bench.broker, OperatorToken(TOKEN), url="https://ops.example", pages=[routes.register])
+    there = await asked(app, "/sign-in", {"host": "ops.example"})
+    assert there.headers["set-cookie"].startswith(f"__Host-{COOKIE}=")
+    assert there.headers["set-cookie"].endswith("; Secure")
+    here = await asked(app, "/sign-in")
+    assert here.headers["set-cookie"].startswith(f"{COOKIE}=")
 
 
 @pytest.mark.requirement("console.sign-in")

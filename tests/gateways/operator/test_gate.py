@@ -88,3 +88,22 @@ async def test_wrong_tokens_are_summed_for_the_audit_by_address(bench: Bench, ga
         (STRANGER.address, "operator_token", OPERATORS + 3),
         ("loopback", "operator_token", 1),
     }
+
+
+@pytest.mark.requirement("console.sign-in")
+@pytest.mark.parametrize(
+    ("url", "scheme", "host", "expected"),
+    [
+        ("https://ops.example", "http", "ops.example", True),
+        ("https://ops.example:8443", "http", "OPS.example:8443", True),
+        ("https://ops.example", "http", "127.0.0.1:8768", False),
+        ("http://ops.example", "http", "ops.example", False),
+        (None, "http", "127.0.0.1:8768", False),
+        (None, "https", "127.0.0.1:8768", True),
+    ],
+)
+async def test_who_comes_through_a_proxys_tls_came_by_tls(
+    bench: Bench, url: str | None, scheme: str, host: str, expected: bool
+) -> None:
+    gate = OperatorGate(bench.broker, OperatorToken(TOKEN), url=url)
+    assert gate.by_tls(scheme, host) is expected

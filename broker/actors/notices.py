@@ -6,14 +6,15 @@
 2. Whoever changes something puts the message into the commit of that change: both are there, or neither is. Its
    documents are those of the pair of the agent and the network; whoever has read the pair before sees a conflict, and
    reads it again (broker.actors.record).
-3. An inbox keeps MOST of them.
+3. An event `notice` says the same in members, for programs.
+4. An inbox keeps MOST of them. One that is gone is written nothing.
 """
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from broker.actors.agentdocs import version_of
+from broker.actors.agentdocs import read_agent, version_of
 from broker.actors.calls import agent_stream
 from broker.actors.pairdocs import FRESH, find_overfull, index_of_pair, put_message
 from broker.actors.record import Told
@@ -37,9 +38,19 @@ class Notice(NamedTuple):
     events: tuple[Told, ...]
 
 
-async def write_notice(store: Store, agent_id: str, message_id: str, body: str, now: int) -> Notice:
-    """A message of the network's for an agent's inbox, and its event `message`. `now`: wall milliseconds. Raises what
-    the store raises. Nothing is written here; one for an agent that is gone would stay, so look before."""
+async def write_notice(
+    store: Store,
+    agent_id: str,
+    message_id: str,
+    body: str,
+    what: str,
+    members: dict[str, Any],
+    now: int,
+) -> Notice:
+    """A message of the network's for an agent's inbox, its event `message`, and the event `notice` {what, at, members}.
+    Empty for an agent that is gone. `now`: wall milliseconds. Raises what the store raises; writes nothing itself."""
+    if await read_agent(store, agent_id, now) is None:
+        return Notice((), ())
     key = pair_key(NETWORK, agent_id)
     document = await store.get("pair", key)
     one, _, other = key.partition(":")
@@ -52,5 +63,8 @@ async def write_notice(store: Store, agent_id: str, message_id: str, body: str, 
     gone = (Put("dm", each.message_id, version, None) for each, version in dropped)
     return Notice(
         (pair, put_message(message, FRESH), *gone),
-        (Told(agent_stream(agent_id), "message", shown(message)),),
+        (
+            Told(agent_stream(agent_id), "message", shown(message)),
+            Told(agent_stream(agent_id), "notice", {"what": what, "at": now, **members}),
+        ),
     )

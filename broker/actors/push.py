@@ -13,9 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from broker.actors.agentdocs import read_agent
 from broker.actors.calls import agent_stream
-from broker.actors.notices import write_notice
+from broker.actors.notices import Notice, write_notice
 from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor, Told
 from broker.core import push as core
@@ -154,15 +153,13 @@ class PushActor(RecordActor[PushRow]):
         answer = await self.write(changed, None, puts=puts, events=events)
         return answer if isinstance(answer, Refusal) else changed
 
-    async def _notice(self, row: PushRow, disabled: Disabled) -> tuple[Sequence[Put], Sequence[Told]]:
-        """What tells the agent that nothing is sent any more: a message, and an event that says it in members."""
-        if await read_agent(self.store, row.agent_id, disabled.at) is None:
-            return (), ()
-        notice = await write_notice(
-            self.store, row.agent_id, self._new_id("msg_"), _letter(row, disabled), disabled.at
+    async def _notice(self, row: PushRow, disabled: Disabled) -> Notice:
+        """What tells the agent that nothing is sent any more."""
+        message_id, letter = self._new_id("msg_"), _letter(row, disabled)
+        members = {"reason": disabled.reason, "url": row.url}
+        return await write_notice(
+            self.store, row.agent_id, message_id, letter, "webhook_disabled", members, disabled.at
         )
-        what = {"what": "webhook_disabled", "at": disabled.at, "reason": disabled.reason, "url": row.url}
-        return notice.puts, (*notice.events, Told(agent_stream(row.agent_id), "notice", what))
 
 
 def _moved(row: PushRow, wanted: PushRow) -> PushRow:

@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 
 from broker.actors.agentdocs import read_agent
-from broker.actors.calls import agent_stream
 from broker.actors.notices import write_notice
 from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor, Told
@@ -127,30 +126,27 @@ class ReportActor(RecordActor[ReportRow]):
     async def _told(self, row: ReportRow, ids: tuple[str, str], now: int) -> tuple[list[Put], list[Told]]:
         """What both hear of it."""
         assert row.outcome is not None
-        puts: list[Put] = []
-        events: list[Told] = []
         said = (
             f"Your report {row.report_id} about agent {row.target} ({row.category}) was looked at: "
             f"{_SAID[row.outcome]}."
         )
-        body = {"what": "report_resolved", "at": now, "report_id": row.report_id, "outcome": row.outcome}
-        note = {"note": row.note} if row.note else {}
-        told = [(row.reporter, ids[0], f"{said}\n\n{row.note}" if row.note else said, {**body, **note})]
+        members = {"report_id": row.report_id, "outcome": row.outcome}
+        if row.note:
+            said, members = f"{said}\n\n{row.note}", {**members, "note": row.note}
+        notices = [
+            await write_notice(self.store, row.reporter, ids[0], said, "report_resolved", members, now)
+        ]
         if row.outcome == "warned":
             warning = (
                 f"The operators looked at a report about you ({row.category}) and warn you: what goes on like "
                 "this may end in a suspension."
             )
-            told.append(
-                (row.target, ids[1], warning, {"what": "warned", "at": now, "category": row.category})
+            category = {"category": row.category}
+            notices.append(
+                await write_notice(self.store, row.target, ids[1], warning, "warned", category, now)
             )
-        for agent_id, message_id, text, event in told:
-            if await read_agent(self.store, agent_id, now) is None:
-                continue
-            notice = await write_notice(self.store, agent_id, message_id, text, now)
-            puts += notice.puts
-            events += [*notice.events, Told(agent_stream(agent_id), "notice", event)]
-        return puts, events
+        puts = [put for each in notices for put in each.puts]
+        return puts, [event for each in notices for event in each.events]
 
 
 def _resolved(row: ReportRow) -> dict[str, Any]:

@@ -25,7 +25,7 @@ MUTANTS = (
     ),
     ("moderation.resolved", REPORT, 'if row.status == "resolved":', "if False:"),
     ("moderation.resolved", REPORT, "and agent.suspended is None:", "and False:"),
-    ("moderation.resolved", REPORT, "if await read_agent(self.store, agent_id, now) is None:", "if False:"),
+    ("moderation.resolved", NOTICES, "if await read_agent(store, agent_id, now) is None:", "if False:"),
     ("moderation.reports", MODERATION, "category in (None, row.category)", "True"),
     ("moderation.queue", MODERATION, "return bool(found) and found[0].id == report_id", "return True"),
     ("moderation.irc", IRC, '"~": "^"', '"~": "~"'),

@@ -15,7 +15,9 @@ from tests.support.pairs import told
 async def put(bench: Bench, agent: Caller, number: int = 1) -> tuple[Told, ...]:
     """A notice in an agent's inbox, as the commit of somebody's change would bring it."""
     now = bench.clock.now_ms()
-    notice = await write_notice(bench.store, str(agent.agent), f"msg_{number}", f"news {number}", now)
+    notice = await write_notice(
+        bench.store, str(agent.agent), f"msg_{number}", f"news {number}", "news", {"number": number}, now
+    )
     deliver = tuple(
         Deliver(each.stream, each.kind, data=msgspec.json.encode(each.data), at=now) for each in notice.events
     )
@@ -35,6 +37,10 @@ async def test_a_notice_is_a_message_from_nobody_that_is_read_like_any_other(ben
     ]
     assert inbox["unread"] == 2
     assert [each["message_id"] for each in await told(bench, ann, "message")] == ["msg_1", "msg_2"]
+    assert [(each["what"], each["number"]) for each in await told(bench, ann, "notice")] == [
+        ("news", 1),
+        ("news", 2),
+    ]
     marked = await bench.call("mark_messages_read", ann, message_ids=["msg_1"])
     assert marked["marked"] == ["msg_1"]
     await put(bench, ann, 3)  # beside the pair's actor, which has the row as it was

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from broker.core.loops import Trace
+from broker.wire.grammar import MAX_DEPTH, too_deep
 from broker.wire.refusals import Refusal, refuse
 from broker.wire.task import OPEN, Artifact, Outcome, Part, Result, Said, State, Status, Summary, View
 
@@ -149,11 +150,22 @@ def judge_parts(parts: Sequence[Part]) -> Refusal | None:
             return refuse("bad_request", said, path=f"parts[{at}]")
         if isinstance(part.raw, str) and not _BASE64.fullmatch(part.raw):
             return refuse("bad_request", "raw is base64", path=f"parts[{at}].raw")
-    size = sum(map(_size, parts))
+    texts = [(part, _as_json(part)) for part in parts]
+    size = sum(_size(part, text) for part, text in texts)
     if size > MESSAGE_BYTES:
         said = f"a message of a task has at most {MESSAGE_BYTES} bytes"
         return refuse("too_large", said, path="parts", limit=MESSAGE_BYTES, size=size)
-    return None
+    deep = next((at for at, (_, text) in enumerate(texts) if text is None or too_deep(text)), None)
+    return None if deep is None else _too_deep(f"parts[{deep}]")
+
+
+def judge_metadata(metadata: dict[str, Any] | None) -> Refusal | None:
+    """Why this can't be said beside a message: too much, or nested too deep."""
+    text = b"" if metadata is None else _as_json(metadata)
+    if text is None or len(text) <= METADATA_BYTES:
+        return _too_deep("metadata") if text is None or too_deep(text) else None
+    said = f"metadata has at most {METADATA_BYTES} bytes"
+    return refuse("too_large", said, path="metadata", limit=METADATA_BYTES, size=len(text))
 
 
 def answered(row: TaskRow) -> Trace:
@@ -272,11 +284,24 @@ def _grown(row: TaskRow, more: Said | Artifact) -> TaskRow | Refusal:
     return refuse("too_large", said, path="parts", limit=TASK_BYTES, size=size)
 
 
-def _size(part: Part) -> int:
-    """What a part counts for: a text as its bytes, all else as JSON."""
-    if isinstance(part.text, str) and part == Part(text=part.text):
+def _size(part: Part, text: bytes | None) -> int:
+    """What a part counts for: a text as its bytes, all else as JSON; nothing where it has none."""
+    if isinstance(part.text, str) and part.media_type is part.filename is part.metadata is UNSET:
         return len(part.text.encode())
-    return len(msgspec.json.encode(part))
+    return 0 if text is None else len(text)
+
+
+def _as_json(value: Any) -> bytes | None:
+    """A value's JSON; None where it is nested too deep for any."""
+    try:
+        return msgspec.json.encode(value)
+    except RecursionError:
+        return None
+
+
+def _too_deep(path: str) -> Refusal:
+    """What is deeper than others read is not written: its row could be read by nobody, nor a list with it."""
+    return refuse("bad_request", f"nested more than {MAX_DEPTH} deep", path=path, limit=MAX_DEPTH)
 
 
 def _status(row: TaskRow, said: Said | None, now_ms: int) -> Status:

@@ -30,6 +30,7 @@ from broker.core.conversation import Rules
 from broker.store.port import Store
 from broker.tools.follows import Follows
 from broker.tools.keyrate import KeyRate
+from broker.tools.lanes import Lanes
 from broker.tools.searching import Searching
 from broker.tools.underway import Underway
 from broker.wire import base64url
@@ -128,6 +129,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """How many of them there may be."""
     searching: Searching = msgspec.field(default_factory=Searching)
     """Who searches the library."""
+    lanes: Lanes = msgspec.field(default_factory=Lanes)
+    """Who begins a task now, of those of one agent with another."""
     keeper: HeadKeeper | None = None
     """Where the audit's head is kept beside the store; None: nowhere."""
     refusals: Refusals = msgspec.field(default_factory=Refusals)

@@ -274,6 +274,8 @@ def _decode(param: Param, raw: msgspec.Raw) -> Any:
             return whole
         code = "bad_envelope" if param.name in _ENVELOPE_PARAMS else "bad_request"
         return refuse(code, f"{param.name}: {_fault(param, str(error))}", path=param.name)
+    except RecursionError:
+        return refuse("bad_request", f"{param.name}: nested too deep", path=param.name)
 
 
 def _fault(param: Param, error: str) -> str:

@@ -15,7 +15,7 @@ from broker.actors.pairdocs import permission
 from broker.actors.task import NOT_AGREED, Do, Forget, TaskMark, lane_name, read_task
 from broker.core import task as core
 from broker.core.loops import Trace
-from broker.core.task import METADATA_BYTES, TaskRow, judge_parts, view
+from broker.core.task import TaskRow, judge_metadata, judge_parts, view
 from broker.store.port import Document
 from broker.store.stored import every, stored
 from broker.tools import agents
@@ -85,7 +85,7 @@ async def send_task(
     """
     services, requester = context.services, me(context)
     given = _parts(text, parts)
-    refused = judge_parts(given) or _judge_metadata(metadata)
+    refused = judge_parts(given) or judge_metadata(metadata)
     refused = refused or disk_full(services, "nothing was written, send it again later")
     if refused is not None:
         return refused
@@ -104,9 +104,7 @@ async def send_task(
     author = await agents.find(services, requester)
     if author is None:
         return NOT_AGREED
-    refused = await _no_gateway(services, target_agent_id) or await _full(
-        services, requester, target_agent_id
-    )
+    refused = await _no_gateway(services, target_agent_id)
     if refused is not None:
         return refused
     made = services.new_id("tk_")
@@ -122,10 +120,14 @@ async def send_task(
         trace=Trace(made, now),
         requester_name=author.name,
     )
-    answer: View | Refusal = await services.house.ask(
-        "task", made, Do(core.Begin(row, said), requester, context.once)
-    )
-    return answer
+    async with services.lanes.turn(lane_name(requester, target_agent_id)):  # of two the second counts the first
+        refused = await _full(services, requester, target_agent_id)
+        if refused is not None:
+            return refused
+        answer: View | Refusal = await services.house.ask(
+            "task", made, Do(core.Begin(row, said), requester, context.once)
+        )
+        return answer
 
 
 @tool(face="network", scope="task", title="Look at a task", read_only=True)
@@ -270,10 +272,7 @@ async def _no_gateway(services: Services, target: str) -> Refusal | None:
 
 
 async def _full(services: Services, requester: str, target: str) -> Refusal | None:
-    """Why no more may be given, of tasks that wait; of those that are over the oldest make room.
-
-    Two that come at once may both find the last place.
-    """
+    """Why no more may be given, of tasks that wait; of those that are over the oldest make room."""
     network, lane = services.settings.network, lane_name(requester, target)
     waiting = await services.store.find("taskmark", "open", lane, limit=network.tasks_open)
     if len(waiting) >= network.tasks_open:
@@ -319,11 +318,3 @@ def _parts(text: str | None, parts: list[Part] | None) -> tuple[Part, ...]:
 def _by_target(context: Context, parts: tuple[Part, ...]) -> Said:
     services = context.services
     return Said(services.new_id("msg_"), "target", parts, services.clock.now_ms())
-
-
-def _judge_metadata(metadata: dict[str, Any] | None) -> Refusal | None:
-    size = 0 if metadata is None else len(msgspec.json.encode(metadata))
-    if size <= METADATA_BYTES:
-        return None
-    said = f"metadata has at most {METADATA_BYTES} bytes"
-    return refuse("too_large", said, path="metadata", limit=METADATA_BYTES, size=size)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from broker.core import task as core
 from broker.core.loops import Trace
-from broker.core.task import Change, TaskRow, decide, judge_parts, summary, view
+from broker.core.task import Change, TaskRow, decide, judge_metadata, judge_parts, summary, view
 from broker.wire.refusals import Refusal
 from broker.wire.task import OPEN, Artifact, Part, Result, Said, State, Status
 from tests.support.broker import code
@@ -23,6 +23,14 @@ def row(state: State = "submitted", **members: Any) -> TaskRow:
 
 def said(text: str = "hello", by: Any = "requester") -> Said:
     return Said("m", by, (Part(text=text),), 7)
+
+
+def nested(depth: int) -> Any:
+    """So many arrays in each other."""
+    made: Any = []
+    for _ in range(depth - 1):
+        made = [made]
+    return made
 
 
 COMMANDS: dict[str, Any] = {
@@ -115,10 +123,29 @@ def test_a_question_is_one_hop_further_and_a_result_is_none() -> None:
         ([Part(data="x" * core.MESSAGE_BYTES)], "too_large"),
         ([Part(text="x")] * (core.PARTS + 1), "too_large"),
         ([Part(data=None), Part(raw="aGk="), Part(raw="_-+/"), Part(url="https://x")], "accepted"),
+        ([Part(text="x"), Part(data=nested(31))], "accepted"),
+        ([Part(text="x"), Part(data=nested(32))], "bad_request"),
+        ([Part(text="x", metadata={"a": nested(31)})], "bad_request"),
+        ([Part(data=nested(5_000))], "bad_request"),
     ],
 )
 def test_parts_are_one_thing_each_and_not_too_much(parts: list[Part], expected: str) -> None:
     assert code(judge_parts(parts)) == expected
+
+
+@pytest.mark.requirement("network.a2a.limits")
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        (None, "accepted"),
+        ({"a": nested(31)}, "accepted"),
+        ({"a": nested(32)}, "bad_request"),
+        ({"a": nested(5_000)}, "bad_request"),
+        ({"a": "x" * core.METADATA_BYTES}, "too_large"),
+    ],
+)
+def test_metadata_is_not_too_much_and_not_too_deep(metadata: dict[str, Any] | None, expected: str) -> None:
+    assert code(judge_metadata(metadata)) == expected
 
 
 @pytest.mark.requirement("network.a2a.limits")

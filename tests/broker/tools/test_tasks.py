@@ -281,6 +281,36 @@ async def test_open_tasks_of_a_pair_are_bounded_and_old_finished_ones_make_room(
 
 
 @pytest.mark.requirement("network.a2a.limits")
+async def test_of_tasks_that_are_given_at_once_no_more_than_the_bound_begin() -> None:
+    async with open_bench(tuned(network={"tasks_open": 2})) as bench:
+        ann, bob = await pair(bench)
+        codes: list[str] = []
+
+        async def send() -> None:
+            codes.append(code(await give(bench, ann, bob)))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(6):
+                nursery.start_soon(send)
+        assert sorted(codes) == ["accepted"] * 2 + ["quota_exceeded"] * 4
+
+
+@pytest.mark.requirement("network.a2a.limits")
+async def test_what_is_nested_so_deep_that_nobody_could_read_it_is_not_written(bench: Bench) -> None:
+    """A row that can't be read would take the lists of its target with it."""
+    ann, bob = await pair(bench)
+    for depth in (33, 900, 985, 5_000):
+        deep = b'{"target_agent_id":"%b","parts":[{"data":%b}]}' % (
+            str(bob.agent).encode(),
+            b"[" * depth + b"]" * depth,
+        )
+        answer = await bench.broker.call(ann, "send_task", deep)
+        assert (code(answer), answer.detail["path"][:5]) == ("bad_request", "parts")
+    task_id = await given(bench, ann, bob)
+    assert [each["task"]["task_id"] for each in (await bench.call("list_tasks", bob))["tasks"]] == [task_id]
+
+
+@pytest.mark.requirement("network.a2a.limits")
 async def test_a_task_changes_so_many_times_and_can_still_be_ended(bench: Bench, monkeypatch: Any) -> None:
     monkeypatch.setattr("broker.core.task.CHANGES", 3)
     assert CHANGES > 3

@@ -107,6 +107,20 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
+def plain_json(text: bytes) -> str:
+    """The same JSON, with what a terminal would not simply show as JSON's own escapes: whoever wrote into it can't
+    steer the terminal. Line feeds are those between its members; in its texts they are escapes already."""
+    shown = text.decode()
+    if shown.replace("\n", "").isprintable():
+        return shown
+    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in shown)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
 def clock_time(ms: int) -> str:
     """The local time of day of a Unix time in milliseconds."""
     try:

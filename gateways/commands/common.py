@@ -16,7 +16,7 @@ import msgspec
 import trio
 
 from gateways.client.errors import CallEnded, DealerError, Disconnected, Refused, WireFault, collapse
-from gateways.client.show import printable
+from gateways.client.show import plain_json, printable
 from gateways.keyfile import KeyFileError
 
 DEFAULT_URL: Final = "http://127.0.0.1:8766"
@@ -56,11 +56,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     def show(self, value: object, text: str | None = None) -> None:
         """Print a result: its JSON on one line with --json, else `text`, else the JSON indented."""
         if self.json:
-            click.echo(msgspec.json.encode(value))
+            click.echo(plain_json(msgspec.json.encode(value)))
         elif text is not None:
             click.echo(text)
         else:
-            click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+            click.echo(plain_json(msgspec.json.format(msgspec.json.encode(value), indent=2)))
 
 
 _NOBODY: Final = "; is a broker running there? (turret serve starts one, --url names another)"

@@ -15,7 +15,7 @@ from gateways.client.clockwork import WireClock
 from gateways.client.connect import find_wire
 from gateways.client.errors import WireFault
 from gateways.client.export import check_lines, read_lines
-from gateways.client.show import Names, line
+from gateways.client.show import Names, line, plain_json
 from gateways.client.signer import Signer
 from gateways.commands.common import Options, common, echo_error, is_terminal, run
 from gateways.keyfile import load_key, write_private
@@ -86,7 +86,7 @@ def read(options: Options, conv: str) -> None:
     lines = run(_read, options, conv, False)
     if options.json:
         for each in lines:
-            click.echo(each)
+            click.echo(plain_json(each))
         return
     names = Names()
     for each in lines:

@@ -1,5 +1,6 @@
 """What every command shares: options before or after, one line for every error."""
 
+import json
 from collections.abc import Callable
 
 import click
@@ -46,6 +47,19 @@ def test_an_unexpected_fault_is_not_explained_away() -> None:
 def test_an_error_line_is_one_line_and_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     fail("bad\nnews \x1b[31m")
     assert capsys.readouterr().err == "turret: bad news \\u001b[31m\n"
+
+
+@pytest.mark.requirement("cli.harmless")
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_others_wrote_into_a_result_does_not_steer_the_terminal(
+    capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    said = {"details": "hi \x1b]0;a\x07 \x9b31m \u202eevil \u2028 \U000e0041 \r\n ü 🚀 \x7f"}
+    Options(json=as_json).show(said)
+    shown = capsys.readouterr().out
+    assert shown.replace("\n", "").isprintable()
+    assert (shown.count("\n"), "ü 🚀" in shown) == (1 if as_json else 3, True)
+    assert json.loads(shown) == said
 
 
 def test_of_several_faults_the_one_that_tells_is_raised() -> None:

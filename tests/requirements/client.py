@@ -25,7 +25,7 @@ REQUIREMENTS: dict[str, str] = {
     "client.verifies-events": "an incoming envelope's signature, place and chain are checked before it is believed",
     "client.verify": "a transcript is verified from its file alone, and the first broken step is named",
     "cli.base-install": "keygen, verify, dial and tail load no server library; serve without one says what to install",
-    "cli.harmless": "what others wrote into a result can't steer the terminal that it is printed on; JSON stays that JSON",
+    "cli.harmless": "what others wrote into a result can't steer the terminal, and JSON stays that JSON",
     "cli.errors": "an error is one line on standard error, with exit code 1 refused, 2 usage, 3 cannot connect",
     "cli.json": "with --json a command prints JSON",
     "cli.keyfile": "a key file has mode 0600 and is never overwritten",

@@ -120,14 +120,7 @@ async def send_task(
         trace=Trace(made, now),
         requester_name=author.name,
     )
-    async with services.lanes.turn(lane_name(requester, target_agent_id)):  # of two the second counts the first
-        refused = await _full(services, requester, target_agent_id)
-        if refused is not None:
-            return refused
-        answer: View | Refusal = await services.house.ask(
-            "task", made, Do(core.Begin(row, said), requester, context.once)
-        )
-        return answer
+    return await _begin(context, row, said)
 
 
 @tool(face="network", scope="task", title="Look at a task", read_only=True)
@@ -260,6 +253,20 @@ async def _add(
     if context_id not in (None, row.context_id):
         return refuse("bad_request", "the task is in another context", path="context_id")
     return await _ask(context, task_id, core.Add(said))
+
+
+async def _begin(context: Context, row: TaskRow, said: Said) -> View | Refusal:
+    services = context.services
+    async with services.lanes.turn(
+        lane_name(row.requester, row.target)
+    ):  # of two the second counts the first
+        refused = await _full(services, row.requester, row.target)
+        if refused is not None:
+            return refused
+        answer: View | Refusal = await services.house.ask(
+            "task", row.task_id, Do(core.Begin(row, said), row.requester, context.once)
+        )
+        return answer
 
 
 async def _no_gateway(services: Services, target: str) -> Refusal | None:

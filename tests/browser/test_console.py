@@ -1,8 +1,8 @@
 """The operators' console in a browser: signed in, the tape moves, a report is resolved, an agent suspended, the audit
 verified, signed out."""
 
+import itertools
 import json
-import random
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +18,8 @@ from tests.support.broker import Party
 from tests.support.operators import TOKEN
 from tests.support.vectors import VECTORS
 
+CODES = itertools.product("Q", *["ABCDEFGH"] * 3)
+"""Each is taken once: these tests have one broker."""
 HOSTILE = '<img src="//evil.example/x" onerror="alert(1)"> مرحبا \u202eevil'
 
 
@@ -39,7 +41,7 @@ class Wire:
     def __init__(self, url: str) -> None:
         self.url = url
         self.pk = httpx.get(f"{url}/.well-known/turret.json").json()["wire"]
-        self.codes = ["Q" + "".join(random.choices("ABCDEFGH", k=3)) for _ in range(2)]
+        self.codes = ["".join(next(CODES)) for _ in range(2)]
         self.parties = [self._opened(code) for code in self.codes]
 
     def call(self, tool: str, **params: Any) -> Any:
@@ -122,6 +124,8 @@ def test_an_operator_sees_a_call_as_it_is_made_and_each_step_of_it_verified(
     assert page.locator("img").count() == 0
     watched.seen("conversation")
     page.click("text=End this call")
+    page.fill("#note", "it was forgotten")
+    page.click("text=End it for both")
     assert "ended: operator, by the wire" in page.inner_text("main dl").replace("\n", " ")
     page.goto(f"{url}/desks")
     watched.seen("desks")

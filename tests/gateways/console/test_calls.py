@@ -57,10 +57,15 @@ async def test_calls_in_progress_are_listed_and_one_is_ended(bench: Bench, opera
     shown = (await operator.get("/calls")).text
     document(shown)
     assert line.conv in shown
-    ended = await operator.post("/calls/end", conv=line.conv)
+    for page in (shown, (await operator.get(f"/conversations/{line.conv}")).text):
+        details = [each for each in document(page).all("details") if "End it for both" in each.text]
+        assert len(details) == 1, "one press ends no call: an END can't be taken back"
+    ended = await operator.post("/calls/end", conv=line.conv, note="it was forgotten")
     assert ended.headers["location"] == f"/conversations/{line.conv}"
     assert code(await line.send("RFQ")) == "conv_ended"
-    assert "by the wire" in (await operator.get(f"/conversations/{line.conv}")).text
+    after = (await operator.get(f"/conversations/{line.conv}")).text
+    assert "by the wire" in after
+    assert "it was forgotten" in after
 
 
 @pytest.mark.requirement("console.calls")

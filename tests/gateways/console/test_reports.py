@@ -32,7 +32,7 @@ async def test_a_report_is_shown_as_text_and_resolved_and_who_is_suspended_by_it
         answer = await operator.post("/reports", **form, outcome="suspended", note="enough\r\nof it")
         assert answer.headers["location"] == "/reports?done=resolved", answer.text
         operator.page = shown
-    assert "There is no such report" in (await operator.get("/reports")).text
+    assert "No report is open" in (await operator.get("/reports")).text
     resolved = (await operator.get("/reports?status=resolved")).text
     assert "enough\nof it" in resolved
     assert bob.agent in (await operator.get("/agents?only=suspended")).text

@@ -2,7 +2,7 @@
 
 1. One snapshot is looked at, and nothing is written. Meanwhile the write-ahead log of a running store can't begin anew.
 2. What is found is told and not mended; after a fault the next thing is looked at.
-3. What a log's rows and a document mean is not known here: broker/actors/audit.py goes through them.
+3. What a log's rows and a document mean is not known here: broker/actors/check.py goes through them.
 """
 
 import re

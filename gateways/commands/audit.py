@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 import click
 import msgspec
 
-from broker.actors.audit_log import Rows
+from broker.actors.check_audit import Rows
 from broker.store import sqlite_check, sqlite_file
 from broker.store.port import Fault
 from broker.wire.auditlog import Verdict, Verifier, read_row

@@ -7,8 +7,8 @@ from typing import Final
 import click
 import msgspec
 
-from broker.actors.audit import Counts, audit
-from broker.actors.audit_log import Beside
+from broker.actors.check import Counts, check_store
+from broker.actors.check_audit import Beside
 from broker.store import sqlite_check, sqlite_file
 from broker.store.port import Fault
 from gateways.client.show import printable
@@ -82,7 +82,7 @@ def look_through(path: Path, quiet: bool, beside: Beside | None = None) -> Found
         done = 0
         if snapshot is not None:
             size = snapshot.size()
-            for step in audit(snapshot, counts, beside):
+            for step in check_store(snapshot, counts, beside):
                 if isinstance(step, Fault):
                     number += 1
                     faults += [step] if len(faults) < SHOWN else []

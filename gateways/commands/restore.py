@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from broker.actors.audit_log import kept_head
+from broker.actors.check_audit import kept_head
 from broker.store import sqlite_backup, sqlite_check
 from broker.store.port import Fault
 from broker.wire.auditlog import AuditHead, head_text, read_head

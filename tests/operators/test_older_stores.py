@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.actors.audit import Counts, audit
+from broker.actors.check import Counts, check_store
 from broker.store import sqlite_check, sqlite_file
 from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
@@ -60,5 +60,5 @@ async def test_what_is_in_an_older_store_is_in_the_lists(tmp_path: Path, autojum
     await store.aclose()
     with sqlite_check.opened(tmp_path / sqlite_file.FILE) as (snapshot, faults):
         assert snapshot is not None
-        faults += [each for each in audit(snapshot, Counts()) if isinstance(each, Fault)]
+        faults += [each for each in check_store(snapshot, Counts()) if isinstance(each, Fault)]
     assert [each for each in faults if each.where != "audit"] == []  # no bench leaves its key in the store

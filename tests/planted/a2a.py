@@ -14,7 +14,7 @@ METHODS = "gateways/a2a/methods.py"
 STREAMING = "gateways/a2a/streaming.py"
 ERRORS = "gateways/a2a/errors.py"
 CARD = "gateways/a2a/card.py"
-AUDIT = "broker/actors/audit_tasks.py"
+CHECK = "broker/actors/check_tasks.py"
 CLIENT = "gateways/client/tasks.py"
 
 MUTANTS = (
@@ -117,6 +117,6 @@ MUTANTS = (
     ("network.a2a.streams", STREAMING, "over = any(_ends(event) for event in batch)", "over = False"),
     ("network.a2a.errors", ERRORS, "domain: str = DOMAIN, /, **metadata", "domain: str = DOMAIN, **metadata"),
     ("network.a2a.direct", CARD, 'url = own or f"', 'url = f"'),
-    ("network.a2a.check", AUDIT, "if not same or snapshot.marks", "if snapshot.marks"),
+    ("network.a2a.check", CHECK, "if not same or snapshot.marks", "if snapshot.marks"),
     ("client.agent-tasks", CLIENT, "self._known.get(its, 0) >= count", "False"),
 )

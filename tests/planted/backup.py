@@ -7,7 +7,7 @@ APP = "broker/app.py"
 BACKUP = "broker/store/sqlite_backup.py"
 CHECK = "broker/store/sqlite_check.py"
 FILE = "broker/store/sqlite_file.py"
-AUDIT = "broker/actors/audit.py"
+AUDIT = "broker/actors/check.py"
 COMMANDS = "gateways/commands/"
 CALL = "gateways/client/call.py"
 

@@ -67,6 +67,6 @@ MUTANTS = (
         "create(context, owner_agent_id,",
         "create(context, name,",
     ),
-    ("channel.check", "broker/actors/audit_channels.py", "    if said != found:", "    if False:"),
-    ("channel.check", "broker/actors/audit.py", "        yield from faults\n", ""),
+    ("channel.check", "broker/actors/check_channels.py", "    if said != found:", "    if False:"),
+    ("channel.check", "broker/actors/check.py", "        yield from faults\n", ""),
 )

@@ -17,7 +17,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from broker.actors.audit import Counts, audit
+from broker.actors.check import Counts, check_store
 from broker.store import sqlite_check
 from broker.store.port import Fault
 from tests.crash.dealers import Pair, linked
@@ -72,7 +72,7 @@ def test_a_turned_over_bit_is_found_or_harms_nothing(world: World, tmp_path: Pat
 def found_by_check(file: Path) -> list[Fault]:
     """What `turret check` says of a store's file."""
     with sqlite_check.opened(file) as (snapshot, faults):
-        steps = audit(snapshot, Counts()) if snapshot is not None else iter(())
+        steps = check_store(snapshot, Counts()) if snapshot is not None else iter(())
         return [*faults, *(step for step in steps if isinstance(step, Fault))]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import trio
 
-from broker.actors.audit import Counts, audit
 from broker.actors.channel import Do
+from broker.actors.check import Counts, check_store
 from broker.actors.endpoint import SetEndpoint
 from broker.actors.leaving import LINGER_MS
 from broker.app import Caller
@@ -122,6 +122,6 @@ async def test_a_channel_without_an_owner_holds_in_a_check(tmp_path: Path) -> No
     await store.aclose()
     with sqlite_check.opened(spoiled(tmp_path / "data")) as (snapshot, _):
         assert snapshot is not None
-        faults = [step for step in audit(snapshot, Counts()) if isinstance(step, Fault)]
+        faults = [step for step in check_store(snapshot, Counts()) if isinstance(step, Fault)]
     # The audit's rows are sealed by a key that a broker of a test's own keeps to itself.
     assert [each for each in faults if each.where != "audit"] == []

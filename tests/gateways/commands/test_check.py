@@ -9,7 +9,7 @@ import pytest
 from broker.store import sqlite_file
 from broker.store.port import Fault
 from gateways.commands import check
-from tests.broker.actors.test_audit import DOCUMENT, ROW
+from tests.broker.actors.test_check import DOCUMENT, ROW
 from tests.gateways.commands.conftest import Turret
 from tests.support.stores import dealt, spoiled
 

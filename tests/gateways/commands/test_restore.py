@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateways.serve import open_store
-from tests.broker.actors.test_audit import ROW
+from tests.broker.actors.test_check import ROW
 from tests.gateways.commands.conftest import Turret
 from tests.gateways.commands.test_backup import put_key
 from tests.support.stores import dealt, spoiled

@@ -1,4 +1,4 @@
-"""What `turret check` finds in tasks: each is found by one mark that says what the task says, and no mark lies alone."""
+"""What `turret check` finds in tasks: each is found by one mark that says what it says, and no mark lies alone."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from broker.core.task import TaskRow
 from broker.store.port import Fault, Snapshot, Step
 
 
-def audit_tasks(snapshot: Snapshot) -> Iterator[Step]:
+def check_tasks(snapshot: Snapshot) -> Iterator[Step]:
     """What is wrong with tasks, and one for each that was looked at. Raises what reading raises."""
     marks = {document.id: document.doc for document in snapshot.documents("taskmark")}
     for document in snapshot.documents("task"):

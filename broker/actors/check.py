@@ -2,7 +2,7 @@
 
 1. A transcript holds when broker/wire/chain.py says so; nothing is taken from the store's own columns alone.
 2. A call's document is what its log says: parties, phase, times, how it ended, and what it is found by.
-3. One fault never hides the next call: it is named and the audit goes on. Nothing is written.
+3. One fault never hides the next call: it is named and the check goes on. Nothing is written.
 """
 
 import sqlite3
@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
-from broker.actors.audit_channels import audit_channels
-from broker.actors.audit_log import Beside, audit_log
-from broker.actors.audit_pushes import audit_pushes
-from broker.actors.audit_resources import audit_resources
-from broker.actors.audit_tasks import audit_tasks
 from broker.actors.calls import ConvRow, Row, log_name, pair_name
 from broker.actors.channel import channel_name
+from broker.actors.check_audit import Beside, check_audit
+from broker.actors.check_channels import check_channels
+from broker.actors.check_pushes import check_pushes
+from broker.actors.check_resources import check_resources
+from broker.actors.check_tasks import check_tasks
 from broker.store.port import Document, Entry, Fault, Snapshot, Step
 from broker.wire.call import Phase
 from broker.wire.chain import verify_transcript
@@ -52,7 +52,7 @@ class _Envelope(msgspec.Struct):
     body: dict[str, Any]
 
 
-def audit(snapshot: Snapshot, counts: Counts, beside: Beside | None = None) -> Iterator[Step]:
+def check_store(snapshot: Snapshot, counts: Counts, beside: Beside | None = None) -> Iterator[Step]:
     """Look through all of a store; yields faults, and how many more rows and events were looked at. `beside`: what
     stands beside a store that is served; None for a backup."""
     parts: tuple[Callable[[], Iterator[Step]], ...] = (
@@ -61,9 +61,9 @@ def audit(snapshot: Snapshot, counts: Counts, beside: Beside | None = None) -> I
         partial(_calls, snapshot, counts),
         partial(_events, snapshot, counts),
         partial(_audited, snapshot, counts, beside),
-        partial(audit_resources, snapshot),
-        partial(audit_tasks, snapshot),
-        partial(audit_pushes, snapshot),
+        partial(check_resources, snapshot),
+        partial(check_tasks, snapshot),
+        partial(check_pushes, snapshot),
     )
     for part in parts:
         try:
@@ -79,7 +79,7 @@ def _events(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
 
 
 def _audited(snapshot: Snapshot, counts: Counts, beside: Beside | None) -> Iterator[Step]:
-    for step in audit_log(snapshot, beside):
+    for step in check_audit(snapshot, beside):
         counts.audited += step if isinstance(step, int) else 0
         yield step
 
@@ -104,7 +104,7 @@ def _calls(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
         except UNREADABLE as error:
             yield Fault("conversation", document.id, f"can't be read: {error}")
     counts.envelopes += seen
-    for log, count, faults in audit_channels(snapshot):
+    for log, count, faults in check_channels(snapshot):
         logs.discard(log)
         counts.channels += log != ""
         counts.messages += count

@@ -64,7 +64,7 @@ def kept_head(snapshot: Snapshot) -> bytes | None:
     return None if document is None else document.doc
 
 
-def audit_log(snapshot: Snapshot, beside: Beside | None) -> Iterator[Step]:
+def check_audit(snapshot: Snapshot, beside: Beside | None) -> Iterator[Step]:
     """Look through the audit log; yields faults, and how many more rows were looked at."""
     rows, seen = Rows(snapshot, beside), 0
     for n, text in rows:

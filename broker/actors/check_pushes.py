@@ -9,7 +9,7 @@ from broker.core.push import PushRow
 from broker.store.port import Fault, Snapshot, Step
 
 
-def audit_pushes(snapshot: Snapshot) -> Iterator[Step]:
+def check_pushes(snapshot: Snapshot) -> Iterator[Step]:
     """What is wrong with pushes, and one for each that was looked at. Raises what reading raises."""
     for document in snapshot.documents(KIND):
         try:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from broker.actors.audit import Counts, audit
+from broker.actors.check import Counts, check_store
 from broker.store import sqlite_check
 from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
@@ -43,7 +43,7 @@ async def make(directory: Path) -> None:
 def found(path: Path) -> list[Fault]:
     with sqlite_check.opened(path) as (snapshot, _):
         assert snapshot is not None
-        return [step for step in audit(snapshot, Counts()) if isinstance(step, Fault)]
+        return [step for step in check_store(snapshot, Counts()) if isinstance(step, Fault)]
 
 
 def test_resources_that_the_broker_wrote_hold(made: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from broker.actors.audit import Counts, audit
+from broker.actors.check import Counts, check_store
 from broker.store import sqlite_check
 from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
@@ -38,7 +38,7 @@ def found(path: Path) -> list[Fault]:
     """Those of documents: the audit's rows are sealed by a key that the store has none of."""
     with sqlite_check.opened(path) as (snapshot, _):
         assert snapshot is not None
-        faults = [step for step in audit(snapshot, Counts()) if isinstance(step, Fault)]
+        faults = [step for step in check_store(snapshot, Counts()) if isinstance(step, Fault)]
     return [fault for fault in faults if fault.where == "document"]
 
 

@@ -13,7 +13,7 @@ from broker.core.channel import ChannelRow, MemberRow, Message
 from broker.store.port import Entry, Fault, Snapshot
 
 
-def audit_channels(snapshot: Snapshot) -> Iterator[tuple[str, int, list[Fault]]]:
+def check_channels(snapshot: Snapshot) -> Iterator[tuple[str, int, list[Fault]]]:
     """Each channel's log, how many messages it has, and what is wrong with it. Raises what reading raises."""
     roles: dict[str, dict[str, str]] = {}
     for document in snapshot.documents("member"):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.actors.audit import Counts, audit
+from broker.actors.check import Counts, check_store
 from broker.store import sqlite_check
 from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
@@ -38,7 +38,7 @@ async def made(tmp_path: Path) -> Path:
 def found(path: Path) -> list[Fault]:
     with sqlite_check.opened(path) as (snapshot, _):
         assert snapshot is not None
-        return [step for step in audit(snapshot, Counts()) if isinstance(step, Fault)]
+        return [step for step in check_store(snapshot, Counts()) if isinstance(step, Fault)]
 
 
 async def test_tasks_that_the_broker_wrote_hold(made: Path) -> None:

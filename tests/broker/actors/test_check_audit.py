@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.actors.audit_log import Beside, audit_log
+from broker.actors.check_audit import Beside, check_audit
 from broker.store import sqlite_backup, sqlite_check, sqlite_file
 from broker.store.port import Fault
 from gateways.headfile import FILE, read_head_file
@@ -20,7 +20,7 @@ def faults(directory: Path, beside: bool = True) -> list[Fault]:
     near = Beside(read_head_file(directory), (WIRE.pk,)) if beside else None
     with sqlite_check.opened(directory / sqlite_file.FILE) as (snapshot, _):
         assert snapshot is not None
-        steps = list(audit_log(snapshot, near))
+        steps = list(check_audit(snapshot, near))
     assert sum(step for step in steps if isinstance(step, int)) == len(kept_on_disk(directory).rows)
     return [step for step in steps if isinstance(step, Fault)]
 

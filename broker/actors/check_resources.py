@@ -13,7 +13,7 @@ from broker.store.port import Fault, Snapshot, Step
 from broker.store.words import words
 
 
-def audit_resources(snapshot: Snapshot) -> Iterator[Step]:
+def check_resources(snapshot: Snapshot) -> Iterator[Step]:
     """What is wrong with resources, and one for each that was looked at. Raises what reading raises."""
     held: dict[str, tuple[int, int]] = {}
     contents = {document.id for document in snapshot.documents("content")}

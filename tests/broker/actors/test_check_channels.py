@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.actors.audit import Counts, audit
+from broker.actors.check import Counts, check_store
 from broker.store import sqlite_check
 from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
@@ -35,7 +35,7 @@ def found(path: Path) -> tuple[list[Fault], Counts]:
     counts = Counts()
     with sqlite_check.opened(path) as (snapshot, _):
         assert snapshot is not None
-        return [step for step in audit(snapshot, counts) if isinstance(step, Fault)], counts
+        return [step for step in check_store(snapshot, counts) if isinstance(step, Fault)], counts
 
 
 async def test_channels_that_the_broker_wrote_hold(made: Path) -> None:

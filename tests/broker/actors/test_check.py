@@ -1,4 +1,4 @@
-"""The audit: each fault of a call, a document or a log is named, and the rest is looked at all the same."""
+"""The check: each fault of a call, a document or a log is named, and the rest is looked at all the same."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import trio
 
-from broker.actors.audit import Counts, audit
+from broker.actors.check import Counts, check_store
 from broker.store import sqlite_check
 from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
@@ -27,7 +27,7 @@ def found(path: Path) -> tuple[list[Fault], Counts]:
     with sqlite_check.opened(path) as (snapshot, faults):
         assert snapshot is not None
         assert faults == []
-        return [step for step in audit(snapshot, counts) if isinstance(step, Fault)], counts
+        return [step for step in check_store(snapshot, counts) if isinstance(step, Fault)], counts
 
 
 @pytest.mark.requirement("store.check")
@@ -183,7 +183,7 @@ async def test_the_wires_end_of_a_call_that_names_no_wire_is_known_by_the_docume
 
 
 @pytest.mark.requirement("store.check-sums")
-async def test_the_audit_looks_at_sums_too(tmp_path: Path, autojump_clock: Any) -> None:
+async def test_the_check_looks_at_sums_too(tmp_path: Path, autojump_clock: Any) -> None:
     await dealt(tmp_path / "data")
     assert found(spoiled(tmp_path / "data", sums=True))[0] == []
     sql = "UPDATE document SET data = CAST(replace(data, 'ALFA', 'ALFB') AS BLOB) WHERE kind = 'desk'"

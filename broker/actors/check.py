@@ -15,7 +15,7 @@ import msgspec
 
 from broker.actors.calls import ConvRow, Row, log_name, pair_name
 from broker.actors.channel import channel_name
-from broker.actors.check_audit import Beside, check_audit
+from broker.actors.check_audit import Beside, check_audit, kept_wires
 from broker.actors.check_channels import check_channels
 from broker.actors.check_pushes import check_pushes
 from broker.actors.check_resources import check_resources
@@ -39,10 +39,6 @@ class Counts(msgspec.Struct):
     """Of these channels."""
     audited: int = 0
     """Rows of the audit log."""
-
-
-class _Keys(msgspec.Struct):
-    pks: tuple[str, ...]
 
 
 class _Envelope(msgspec.Struct):
@@ -86,7 +82,7 @@ def _audited(snapshot: Snapshot, counts: Counts, beside: Beside | None) -> Itera
 
 def _calls(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
     try:
-        wires = _wires(snapshot)
+        wires = kept_wires(snapshot)
     except UNREADABLE as error:
         wires = ()
         yield Fault("document", "keys", f"can't be read: {error}")
@@ -118,12 +114,6 @@ def _calls(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
         yield Fault("log", log, f"{len(rows)} rows, and no document of a {kind}")
     if (stored := snapshot.count_rows()) != seen:
         yield Fault("log", "", f"{stored} rows are stored, but the logs lead to {seen}")
-
-
-def _wires(snapshot: Snapshot) -> tuple[str, ...]:
-    """The keys with which the store was served."""
-    document = snapshot.document("wire", "keys")
-    return () if document is None else msgspec.json.decode(document.doc, type=_Keys).pks
 
 
 def _call(

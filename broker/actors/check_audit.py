@@ -35,7 +35,7 @@ class Rows:
     def __init__(self, snapshot: Snapshot, beside: Beside | None) -> None:
         self._snapshot = snapshot
         self.head = kept_head(snapshot)
-        self.wires = _wires(snapshot) if beside is None else beside.wires
+        self.wires = kept_wires(snapshot) if beside is None else beside.wires
         self.restored = _is_untold(snapshot)
         self.verifier = Verifier(
             frozenset(self.wires),
@@ -64,6 +64,12 @@ def kept_head(snapshot: Snapshot) -> bytes | None:
     return None if document is None else document.doc
 
 
+def kept_wires(snapshot: Snapshot) -> tuple[str, ...]:
+    """The keys with which the store says that it was served. Raises what reading raises."""
+    document = snapshot.document("wire", "keys")
+    return () if document is None else msgspec.json.decode(document.doc, type=_Keys).pks
+
+
 def check_audit(snapshot: Snapshot, beside: Beside | None) -> Iterator[Step]:
     """Look through the audit log; yields faults, and how many more rows were looked at."""
     rows, seen = Rows(snapshot, beside), 0
@@ -78,11 +84,6 @@ def check_audit(snapshot: Snapshot, beside: Beside | None) -> Iterator[Step]:
     yield seen % PAGE
     for fault in rows.verdict().faults:
         yield Fault("audit", "" if fault.n is None else "row", fault.message, fault.n)
-
-
-def _wires(snapshot: Snapshot) -> tuple[str, ...]:
-    document = snapshot.document("wire", "keys")
-    return () if document is None else msgspec.json.decode(document.doc, type=_Keys).pks
 
 
 def _is_untold(snapshot: Snapshot) -> bool:

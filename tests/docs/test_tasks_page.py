@@ -31,7 +31,9 @@ def program(number: int, live: Live) -> Any:
 
 def by_hand(agent_id: str, token: str) -> tuple[dict[str, str], Any]:
     """The headers and the body of the page's curl."""
-    words = shlex.split(blocks(PAGE, "sh")[0].replace("$AGENT", agent_id).replace("$TOKEN", token))
+    made, _, curl = blocks(PAGE, "sh")[1].partition("\n")
+    assert made == "TOKEN=$(turret agent-token --key ann.key)"
+    words = shlex.split(curl.replace("$AGENT", agent_id).replace("$TOKEN", token))
     headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
     assert words[1].endswith(f"/a2a/{agent_id}")
     return headers, json.loads(words[words.index("-d") + 1])
@@ -43,8 +45,12 @@ async def test_the_programs_ask_answer_and_give(live: Live, turret: Turret) -> N
         await owned_agent(live, turret, name)
     answering, giving = program(0, live), program(1, live)
     async with open_agent(live.http, "ann.key") as ann, open_agent(live.http, "bob.key") as bob:
-        await ann.request_contact(str(bob.agent_id), "to count", ["task"])
-        await bob.respond(await anext(bob.requests()), True)
+        ids = {"ag_…": str(bob.agent_id)}
+        for line in blocks(PAGE, "sh")[0].splitlines():
+            words = [ids.get(each, each) for each in shlex.split(line)[1:]]
+            agreed = await turret(*words, "--wire", live.wire)
+            assert agreed.code == 0, agreed.err
+            ids["cr_…"] = agreed.json.get("requests", [agreed.json])[0]["request_id"]
         to, token = str(bob.agent_id), await ann.token()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(answering.serve, 3)
@@ -54,7 +60,7 @@ async def test_the_programs_ask_answer_and_give(live: Live, turret: Turret) -> N
             answer = await http.post(f"{live.http}/a2a/{to}", headers=headers, json=body, timeout=30)
     task = answer.json()["result"]["task"]
     assert task["artifacts"][0]["parts"] == [{"text": "3 words"}]
-    waiting, given = (line.split() for line in blocks(PAGE, "sh")[1].splitlines())
+    waiting, given = (line.split() for line in blocks(PAGE, "sh")[2].splitlines())
     listed = await turret(*waiting[1:], "--wire", live.wire)
     assert listed.json["tasks"] == [], listed.err
     listed = await turret(*given[1:], "--wire", live.wire)

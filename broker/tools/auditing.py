@@ -6,6 +6,8 @@
 3. Then the auditor is asked to give it its place: an operator's tool waits for that, a little. Whatever becomes of it,
    the change stands, and so does its answer.
 4. What happens without a tool is noted where it happens; refused sign-ins each minute, in sums.
+5. Rows are kept for ever, so an agent has a bound of them, and is refused what would be one more. What ends something
+   is never refused: it has a bound in what there is.
 """
 
 import logging
@@ -21,7 +23,7 @@ from broker.actors.notes import WAITING, WAITS, Note, by_itself
 from broker.actors.once import Once
 from broker.core.audit import AuditEvent
 from broker.store.port import Conflict, InDoubt, Unavailable, Unit
-from broker.tools.context import Context, Services
+from broker.tools.context import AUDITED_AN_HOUR, Context, Services
 from broker.wire.ids import CODE
 from broker.wire.refusals import Refusal
 
@@ -56,8 +58,17 @@ LONGEST: Final = 500
 WAIT_S: Final = 2.0
 """How long an operator's answer, and the end of the broker, wait for the place in the chain."""
 MINUTE_S: Final = 60.0
+_TOO_OFTEN: Final = f"an agent changes {AUDITED_AN_HOUR} things in an hour that the audit is told of"
 TURNS: Final = 16
 """How often the auditor is asked at the end: what waits then, waits for the next start."""
+
+
+def may_begin(context: Context) -> Refusal | None:
+    """Before an agent's change that is noted and ends nothing: None, and it counts; or rate_limited."""
+    services, agent_id = context.services, context.caller.principal
+    if agent_id is None:
+        return None
+    return services.audited.spend(services.clock.monotonic(), _TOO_OFTEN, agent_id)
 
 
 def begin(context: Context, kind: str, arguments: Mapping[str, Any]) -> tuple[Context, Note]:

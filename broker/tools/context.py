@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -10,7 +10,7 @@ from broker.actors.activity import Activity
 from broker.actors.attempts import Attempts
 from broker.actors.conversation import Tally
 from broker.actors.followers import Followers
-from broker.actors.guard import Guard
+from broker.actors.guard import CAP, HOUR_S, Guard, Times
 from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.once import Once
@@ -85,6 +85,10 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return self.loopback or self.authenticated or self.principal is not None
 
 
+AUDITED_AN_HOUR: Final = 120
+"""Changes of one agent that the audit is told of, in an hour: some 100 KB."""
+
+
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of one running broker."""
 
@@ -131,6 +135,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Who searches the library."""
     lanes: Lanes = msgspec.field(default_factory=Lanes)
     """Who begins a task now, of those of one agent with another."""
+    audited: Times = msgspec.field(default_factory=lambda: Times(AUDITED_AN_HOUR, HOUR_S, CAP))
+    """How often agents had something noted for the audit, which is kept for ever."""
     keeper: HeadKeeper | None = None
     """Where the audit's head is kept beside the store; None: nowhere."""
     refusals: Refusals = msgspec.field(default_factory=Refusals)

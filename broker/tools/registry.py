@@ -143,6 +143,8 @@ class Tool(msgspec.Struct, frozen=True):
     async def _do(self, context: Context, arguments: dict[str, Any]) -> Any:
         if not self.audited:
             return await self.function(context, **arguments)
+        if not self.destructive and (refused := auditing.may_begin(context)) is not None:
+            return refused
         context, note = auditing.begin(context, self.name, arguments)
         answer = await self.function(context, **arguments)
         await auditing.finish(context, note, answer)

@@ -58,7 +58,7 @@ class NoTaskPush(msgspec.Struct, frozen=True):
     deleted: bool
 
 
-@tool(face="network", scope="task", keyed=True, title="Have a task's changes pushed", audited=True)
+@tool(face="network", scope="task", keyed=True, title="Have a task's changes pushed")
 async def set_task_push(
     context: Context,
     task_id: TaskParam,

@@ -8,6 +8,7 @@ REQUIREMENTS: dict[str, str] = {
     "audit.operators": "every tool of the operators that changes something is audited",
     "audit.told": "reports, keys, claims, credentials, desks that move or close, passwords and consents are audited, "
     "also where nobody called a tool",
+    "audit.bound": "an agent has 120 changes noted in an hour and is refused more, but never what ends something",
     "audit.secrets": "no secret that an audited tool takes or gives is in a row",
     "audit.refused": "refused sign-ins are summed by address and minute, 120 rows an hour and one more a minute at "
     "most, and no count is lost",

@@ -14,11 +14,12 @@ from broker.core.audit import AuditEvent
 from broker.store.memory import MemoryStore
 from broker.store.port import InDoubt, Unavailable, Unit
 from broker.tools import auditing
+from broker.tools.context import AUDITED_AN_HOUR
 from broker.tools.registry import collect
 from broker.wire.refusals import Refusal
 from tests.keyed.requests import REQUESTS
 from tests.support.agents import make_agent
-from tests.support.broker import STRANGER, Bench, Party, open_bench, tuned
+from tests.support.broker import STRANGER, Bench, Party, code, open_bench, tuned
 from tests.support.owners import CHEAP
 from tests.support.registration import OPERATOR, register
 from tests.support.signin import consent, new_owner
@@ -81,6 +82,27 @@ def test_what_others_change_of_rights_is_audited() -> None:
         "revoke_grant",
         "end_grant",
     }
+
+
+@pytest.mark.requirement("audit.bound")
+async def test_what_an_agent_has_noted_is_bounded_and_what_ends_something_is_never_refused(
+    bench: Bench,
+) -> None:
+    """Anybody can register an agent, and rows are kept for ever."""
+    made = await register(bench, "Ann")
+    ann = Caller(principal=made["agent_id"], agent=made["agent_id"], scopes=frozenset({"profile"}))
+    before = len(await noted(bench))
+    answers = [await bench.call("renew_claim_code", ann) for _ in range(AUDITED_AN_HOUR + 5)]
+    assert [code(each) for each in answers] == ["accepted"] * AUDITED_AN_HOUR + ["rate_limited"] * 5
+    assert 3_500_000 < answers[-1].detail["retry_after_ms"] <= 3_600_000
+    assert len(await noted(bench)) == before + AUDITED_AN_HOUR
+    gone = await bench.call("revoke_my_public_key", ann, kid=made["kid"])
+    assert code(gone) != "rate_limited"
+    bob = await make_agent(bench, "Bob")
+    reported = await bench.call(
+        "report_agent", bob, target_agent_id=ann.agent, category="spam", details="look"
+    )
+    assert code(reported) == "accepted"  # another one has a bound of its own
 
 
 @pytest.mark.requirement("audit.order")

@@ -6,7 +6,7 @@ fault, and the door shows no more of it than an incident number.
 
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,7 +18,7 @@ from broker.actors.actor import Again
 from broker.actors.admission import Admission
 from broker.actors.agentdocs import read_all_facts
 from broker.actors.attempts import Attempts
-from broker.actors.calls import agent_stream, read_restored, stream_name
+from broker.actors.calls import read_restored, stream_name
 from broker.actors.conversation import Tally
 from broker.actors.convwatch import ConvWatch
 from broker.actors.guard import Guard
@@ -39,19 +39,19 @@ from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
-from broker.core.desk import DeskRow
 from broker.core.push import Outcome
 from broker.store.port import Store, StoreStatistics, Unavailable
 from broker.tools import auditing, directory, transcripts
-from broker.tools.access import may_listen, run_out, unheard, while_allowed
+from broker.tools.access import while_allowed
 from broker.tools.areas import AREAS
 from broker.tools.channel_reader import follow_channel
 from broker.tools.context import Caller, Context, Progress, Services
 from broker.tools.household import add_network_actors, add_wire_actors, agent_told, make_pusher
 from broker.tools.keyrate import KeyRate
-from broker.tools.lookup import keep_in_use, resolve, unknown_desk
+from broker.tools.lookup import resolve
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Then, Tool, collect
+from broker.tools.stream_reader import follow_stream, gone
 from broker.tools.task_reader import Followed, follow_task
 from broker.wire.ids import Pk
 from broker.wire.keyring import Keyring
@@ -215,30 +215,7 @@ class Broker:
         Enter the reader as a context manager: while it is open whoever reads counts as online. It ends where the
         caller's right to speak ends.
         """
-        refused = await self._services.standing.judge(caller)
-        if refused is not None:
-            return refused
-        code = code or caller.code
-        if code is None and caller.agent is not None:
-            return may_listen(caller) or await self._read(
-                caller, agent_stream(caller.agent), caller.agent, after
-            )
-        row = await resolve(self._services, code) if code is not None else None
-        if code is not None and row is None:
-            return unknown_desk(code)
-        pk = self._reads_as(caller, row)
-        if isinstance(pk, Refusal):
-            return pk
-        reader = await self._read(caller, stream_name(pk), pk, after, code)
-        try:
-            await keep_in_use(self._services, pk)
-            row = await resolve(self._services, code) if code is not None else None
-        except BaseException:
-            reader.close()
-            raise
-        if code is not None and (row is None or row.pk != pk):  # it moved before we had subscribed
-            reader.end(_gone(code, row.pk if row is not None else None))
-        return reader
+        return await follow_stream(Context(caller, self._services), code, after)
 
     @_refusing
     async def follow_channel(
@@ -266,38 +243,6 @@ class Broker:
         Enter its reader as a context manager. It ends at once where the caller's right to speak ends.
         """
         return await follow_task(Context(caller, self._services), task_id, after)
-
-    def _reads_as(self, caller: Caller, row: DeskRow | None) -> Pk | Refusal:
-        """The key whose stream the caller reads: its own, that of the desk named (`row`) where it may."""
-        if caller.pk is None and caller.agent is None:
-            return unheard(
-                caller, "following a stream needs a proof of its key, or a token: authenticate first"
-            )
-        if row is None:
-            assert caller.pk is not None  # an agent without a code reads its own stream
-            return caller.pk
-        if row.pk == caller.pk and caller.code in (None, row.code):
-            return Pk(row.pk)
-        if caller.agent is not None and self._services.standing.holder(row.pk) == caller.agent:
-            return may_listen(caller) or Pk(row.pk)
-        return refuse("not_a_party", "the code does not resolve to your key")
-
-    async def _read(
-        self, caller: Caller, stream: str, reads_as: str, after: str | None, code: str | None = None
-    ) -> Reader:
-        services = self._services
-        held = ExitStack()
-        held.enter_context(services.presence.attach(reads_as))
-        try:
-            reader = await services.hub.read(
-                stream, after, code=code, until=caller.until, over=run_out(caller), held=held
-            )
-        except BaseException:
-            held.close()
-            raise
-        # The reader closes what it holds. Whose right is over gets nothing more, also of what waits for it.
-        held.enter_context(services.standing.hold(caller, partial(reader.end, at_once=True)))
-        return reader
 
     @_refusing
     async def watch(self, caller: Caller, codes: Sequence[str]) -> Watch | Refusal:
@@ -400,20 +345,13 @@ class Broker:
     def desk_changed(self, code: str, old_pk: str | None, new_pk: str | None) -> None:
         """A desk was opened, moved or closed: streams followed through its code end, watchers see the new key."""
         if old_pk is not None:
-            self._services.hub.end(stream_name(old_pk), _gone(code, new_pk), code=code)
+            self._services.hub.end(stream_name(old_pk), gone(code, new_pk), code=code)
         self._services.presence.rebind(code, new_pk)
         suspended = self._services.suspended
         if old_pk is not None and suspended.is_desk(old_pk):
             suspended.desk(old_pk, False)  # the desk is, whoever holds it; a closed one is none
             if new_pk is not None:
                 suspended.desk(new_pk, True)
-
-
-def _gone(code: str, new_pk: str | None) -> Refusal:
-    """Why a stream that was followed through a desk's code ends."""
-    if new_pk is not None:
-        return refuse("desk_moved", f"{code} has moved to another key", pk=new_pk)
-    return refuse("unknown_desk", f"{code} was closed")
 
 
 async def _rules(settings: Settings, store: Store) -> Rules:

@@ -156,7 +156,7 @@ MUTANTS = (
     ),
     (
         "isolation.streams",
-        "broker/app.py",
+        "broker/tools/stream_reader.py",
         'return refuse("not_a_party", "the code does not resolve to your key")',
         "return Pk(row.pk)",
     ),

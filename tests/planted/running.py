@@ -52,7 +52,12 @@ MUTANTS = (
         "    if isinstance(refused, Refusal):\n        return refused\n    full = ",
         '    full = None\n    refused = disk_full(services, "") or refused\n    if isinstance(refused, Refusal):\n        return refused\n    _ = ',
     ),
-    ("presence.stream", "broker/app.py", "held.enter_context(services.presence.attach(reads_as))", "pass"),
+    (
+        "presence.stream",
+        "broker/tools/stream_reader.py",
+        "held.enter_context(services.presence.attach(reads_as))",
+        "pass",
+    ),
     (
         "retries.late-commit",
         CONVERSATION,

@@ -73,6 +73,8 @@ class BindingActor(RecordActor[BindingRow]):
                     return refuse("quota_exceeded", said, path="agent_id", reason="irc_accounts", limit=MOST)
                 at = row.bound_at if row is not None and mine else now
                 bound = BindingRow(network, nick, agent_id, at)
+                if bound == row:
+                    return await self.write(row, _shown(row), once=once)
                 events = [] if row is not None and mine else [self._notice("irc_bound", bound)]
                 return await self.write(bound, _shown(bound), once=once, events=events)
             case Unbind(agent_id, once):

@@ -272,6 +272,8 @@ class ConversationActor(Actor[Conversation]):
             answer = write.settle(await self.commit(unit))
             if isinstance(answer, Refusal):
                 return answer
+        elif command.once is not None:
+            command.once.nothing_to_tell()
         reason = (state.end or {}).get("reason")
         return Over(state.conv, state.n, reason if isinstance(reason, str) else None, state.last_at)
 

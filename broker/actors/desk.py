@@ -389,6 +389,10 @@ class DeskActor(Actor[Desk]):
     async def _suspend(self, desk: Desk, command: Suspend) -> dict[str, Any] | Refusal:
         if desk.row is None:
             return refuse("unknown_desk", "this key holds no desk")
+        if desk.row.suspended is command.on:
+            if command.once is not None:
+                command.once.nothing_to_tell()
+            return core.row_result(desk.row)
         row = msgspec.structs.replace(desk.row, suspended=command.on)
         return await self._write(desk, row, (), command.once, core.row_result(row))
 

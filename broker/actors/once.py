@@ -46,8 +46,8 @@ class Once(msgspec.Struct, frozen=True):
         """What the audit is told in the same commit. `about`: what is changed."""
         return () if self.note is None else (self.note.put(about),)
 
-    def told_before(self) -> None:
-        """The request was done before, and the audit told then."""
+    def nothing_to_tell(self) -> None:
+        """The request was done before, and the audit told then; or there is nothing that it changes."""
         if self.note is not None:
             self.note.taken = True
 

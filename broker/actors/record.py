@@ -87,7 +87,7 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
         if once is not None and once.key:
             remembered = await self.store.recall(once.scope, once.key)
             if remembered is not None:
-                once.told_before()
+                once.nothing_to_tell()
                 return read_outcome(remembered) if remembered.digest == once.digest else MISMATCH
         return await self.do(command)
 
@@ -121,8 +121,11 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
             deliver=tuple(_deliver(each, at) for each in events),
             remember=once.remember(answer) if once is not None else None,
         )
-        if once is not None and (unit.append or unit.puts or unit.deliver):
-            unit = msgspec.structs.replace(unit, puts=(*unit.puts, *once.notes(self.key)))
+        if once is not None:
+            if unit.append or unit.puts or unit.deliver:
+                unit = msgspec.structs.replace(unit, puts=(*unit.puts, *once.notes(self.key)))
+            else:
+                once.nothing_to_tell()
         if not (unit.append or unit.puts or unit.deliver or unit.remember):
             return answer
         refused = await self.commit(unit)

@@ -206,7 +206,7 @@ async def end_grant(
 def _nothing(context: Context) -> dict[str, Any]:
     """The answer where nothing was changed: there is nothing to note."""
     if context.once is not None:
-        context.once.told_before()
+        context.once.nothing_to_tell()
     return {}
 
 
@@ -278,4 +278,4 @@ def _guess(context: Context, refusal: Refusal) -> Refusal:
 
 
 def _unproven() -> Refusal:
-    return refuse_oauth("invalid_client", "the client is unknown, or has not proved that it is this one")
+    return refuse_oauth("invalid_client", "the client is unknown, suspended or over, or has not proved that it is this one")

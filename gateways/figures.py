@@ -75,7 +75,7 @@ FIGURES: Final = (
     Figure(
         "turret_connections",
         "gauge",
-        "Open connections by door: http (all of the public port), ws, dealing.",
+        "Open connections by door: http (all of the public port, WebSockets too), ws, dealing, operators.",
         ("door",),
     ),
     Figure("turret_mcp_sessions", "gauge", "MCP sessions of the handshake era that stand."),

@@ -31,6 +31,7 @@ async def serve_http(
     tls: ssl.SSLContext | None = None,
     proxies: Sequence[Network] = (),
     sockets: Sockets | None = None,
+    door: str = "http",
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve an ASGI application until `shutdown` is set and the connections have ended.
@@ -38,9 +39,9 @@ async def serve_http(
     After the shutdown no connection is taken, idle ones close, and `bounds.grace_s` later all do. The
     application hears of the shutdown by itself (it holds the same event). `proxies` are exempt from the bound
     on connections from one address. Cancelling closes every socket at once. All scopes are of the type `http`:
-    for anything else an application takes the connection (cycle.TAKE).
+    for anything else an application takes the connection (cycle.TAKE). `sockets` counts the connections as `door`'s.
     """
-    server = _Server(app, settings, bounds, tls, proxies, shutdown, sockets or Sockets())
+    server = _Server(app, settings, bounds, tls, proxies, shutdown, sockets or Sockets(), door)
     async with trio.open_nursery() as connections:
         async with trio.open_nursery() as accepting:
             accepting.start_soon(
@@ -80,9 +81,11 @@ class _Server:
         proxies: Sequence[Network],
         shutdown: trio.Event,
         sockets: Sockets,
+        door: str,
     ) -> None:
         self._app = app
         self._sockets = sockets
+        self._door = door
         self._dead_s = settings.streams.dead_s
         self._bounds = bounds
         self._tls = tls
@@ -107,7 +110,7 @@ class _Server:
         connection = Connection(self._app, stream, self._bounds, self._tls, self._shutdown)
         self._connections.add(connection)
         try:
-            with self._sockets.held("http"):
+            with self._sockets.held(self._door):
                 await connection.live()
         finally:
             self._connections.discard(connection)

@@ -19,7 +19,7 @@ class Sockets:
     """Each door says what it holds; metrics ask."""
 
     def __init__(self) -> None:
-        self._open: Counter[str] = Counter({"http": 0, "ws": 0, "dealing": 0})
+        self._open: Counter[str] = Counter({"http": 0, "ws": 0, "dealing": 0, "operators": 0})
         self._outboxes: set[Waiting] = set()
 
     @contextmanager

@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
-import msgspec
 import pytest
 import trio
 import trio_websocket
@@ -19,7 +18,8 @@ from broker.store import sqlite_file
 from broker.store.port import Put, Unit
 from broker.store.sqlite import SqliteStore
 from gateways.configure import ServeOptions
-from gateways.serve import ServeError, _resources, open_courier, open_issuer, open_store
+from gateways.doors import ServeError
+from gateways.serve import open_courier, open_issuer, open_store
 from gateways.wirekeys import open_keyring
 from tests.support.broker import tuned
 from tests.support.issuer import CLIENT, SECRET, issuing
@@ -93,25 +93,6 @@ async def test_a_served_broker_is_its_own_authorization_server(tmp_path: Path) -
         "127.0.0.1:0",
     )
     assert "oauth.keys is open to others: chmod 600" in words
-
-
-@pytest.mark.requirement("oauth.settings")
-def test_where_the_url_that_clients_use_is_not_known_nobody_signs_in(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    bare = ServeOptions(bind="0.0.0.0:443", tls_cert="c", tls_key="k")
-    assert _resources(bare, "https://0.0.0.0:443") is None
-    assert "--public-url" in caplog.text
-    known = msgspec.structs.replace(bare, public_url="https://turret.example")
-    found = _resources(known, "https://turret.example")
-    assert found is not None
-    assert (found.issuer, found.origins) == ("https://turret.example", ("https://turret.example",))
-    here = _resources(ServeOptions(), "http://127.0.0.1:8766")
-    assert here is not None
-    assert (here.issuer, here.origins) == (
-        "http://127.0.0.1:8766",
-        ("http://127.0.0.1:8766", "http://localhost:8766"),
-    )
 
 
 @pytest.mark.requirement("oauth.settings", "oauth.guarded-faces")

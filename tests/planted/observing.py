@@ -21,6 +21,7 @@ WELLKNOWN = "gateways/wellknown.py"
 
 NOTIFY = "gateways/notify.py"
 SERVE = "gateways/serve.py"
+DOORS = "gateways/doors.py"
 
 UNIT = "docs/systemd/turret.service"
 IMAGE = "docs/container/Containerfile"
@@ -105,6 +106,12 @@ MUTANTS = (
     ("observe.root", WELLKNOWN, '"text/html" in named or', '"*/*" in named or "text/html" in named or'),
     ("observe.service", NOTIFY, "_watchdog_s(environment) / 2", "_watchdog_s(environment) * 2"),
     ("observe.service", SERVE, "            notifier.tell(STOPPING)\n", ""),
+    (
+        "observe.operators",
+        DOORS,
+        "operator_app(\n            self._counted,",
+        "operator_app(\n            self._broker,",
+    ),
     ("observe.deployment", UNIT, "TimeoutStopSec=20", "TimeoutStopSec=5"),
     ("observe.deployment", IMAGE, "USER 10001", "USER 0"),
     ("observe.pages", ALERTS, "expr: turret_ready == 0", "expr: turret_readiness == 0"),

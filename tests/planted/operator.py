@@ -5,6 +5,7 @@ GATE = "gateways/operator/gate.py"
 SERVER = "gateways/operator/server.py"
 WRAPPERS = "gateways/wrappers.py"
 SERVE = "gateways/serve.py"
+DOORS = "gateways/doors.py"
 CONFIGURE = "gateways/configure.py"
 ADMIN = "gateways/commands/admin.py"
 PARAMS = "gateways/commands/params.py"
@@ -66,8 +67,8 @@ MUTANTS = (
         "scheme, host[0], PORTS[scheme]",
     ),
     ("operator.pages", SERVER, "        register(quart, broker, gate)", "        pass"),
-    ("operator.port", SERVE, "secured = None if here else tls", "secured = tls"),
-    ("operator.port", SERVE, "    if not here:\n", "    if False:\n"),
+    ("operator.port", DOORS, "tls = None if here else self._tls", "tls = self._tls"),
+    ("operator.port", DOORS, "        if not here:\n", "        if False:\n"),
     ("operator.port", CONFIGURE, "and not (serve.tls_cert or serve.behind_proxy):", "and False:"),
     ("operator.admin", ADMIN, 'raise Failure("unauthenticated", _NO_TOKEN)', "pass"),
     ("operator.admin", ADMIN, "    check_way(url)\n", ""),

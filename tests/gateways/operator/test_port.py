@@ -4,15 +4,18 @@ import os
 import secrets
 import socket
 import ssl
+from functools import partial
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
 
-from gateways.configure import ServeOptions
+from broker.clock import SystemClock
+from gateways.configure import Configuration, ServeOptions
+from gateways.doors import Doors, ServeError
 from gateways.operator.token import OperatorToken
-from gateways.serve import ServeError, _open_operators, _operator_token
+from gateways.serve import _operator_token
 from tests.gateways.mcp.harness import modern
 from tests.support.broker import Bench
 from tests.support.operators import BEARER, TOKEN
@@ -22,7 +25,7 @@ HERE = ServeOptions(operator_bind="127.0.0.1:0")
 JSON = {"accept": "application/json, text/event-stream"}
 
 
-@pytest.mark.requirement("operator.port", "operator.apart")
+@pytest.mark.requirement("operator.port", "operator.apart", "observe.operators")
 async def test_with_a_token_a_broker_opens_a_port_for_its_operators_and_closes_it_in_time(
     tmp_path: Path,
 ) -> None:
@@ -35,6 +38,13 @@ async def test_with_a_token_a_broker_opens_a_port_for_its_operators_and_closes_i
         asked = {**JSON, **BEARER, **{name.replace("_", "-"): value for name, value in headers.items()}}
         listed = await http.post(f"{broker.ready['operator']}/mcp", json=body, headers=asked)
         assert "suspend_agent" in [tool["name"] for tool in listed.json()["result"]["tools"]]
+        body, headers = modern("tools/call", name="verify_audit_log", arguments={})
+        asked |= {name.replace("_", "-"): value for name, value in headers.items()}
+        whole = await http.post(f"{broker.ready['operator']}/mcp", json=body, headers=asked)
+        assert whole.json()["result"]["structuredContent"]["ok"] is True
+        figures = (await http.get(f"{broker.http}/metrics")).text
+        assert "\nturret_audit_intact 1.0\n" in figures
+        assert 'turret_tool_calls_total{outcome="ok",tool="verify_audit_log"} 1.0' in figures
         elsewhere = await http.post(f"{broker.http}/mcp", json=body, headers=asked)
         assert (elsewhere.status_code, elsewhere.json()["error"]["data"]["code"]) == (401, "unauthenticated")
         stream = {**BEARER, "accept": "text/event-stream", "mcp-session-id": await opened(http, broker.ready)}
@@ -45,6 +55,12 @@ async def test_with_a_token_a_broker_opens_a_port_for_its_operators_and_closes_i
     told = broker.errors.read_text()
     assert f"{file} can be read by everybody on this machine: chmod o-r {file}" in told
     assert TOKEN not in told
+
+
+def doors_of(bench: Bench, options: ServeOptions, tls: ssl.SSLContext | None = None) -> Doors:
+    """What opens the ports of a broker with these options."""
+    configuration = Configuration(serve=options, settings=bench.broker.settings)
+    return Doors(configuration, bench.broker, SystemClock(), tls=tls)
 
 
 async def opened(http: httpx.AsyncClient, ready: dict[str, str]) -> str:
@@ -61,7 +77,7 @@ async def test_without_a_token_the_port_is_not_opened_and_a_line_says_how_to_get
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    assert await _open_operators(HERE, bench.broker, None, (), (), None) is None
+    assert await doors_of(bench, HERE).open_operators(None) is None
     assert "turret operator-token" in caplog.text
 
 
@@ -73,7 +89,7 @@ async def test_an_address_in_use_is_one_clear_line(bench: Bench) -> None:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         options = msgspec.structs.replace(HERE, operator_bind=where)
         with pytest.raises(ServeError, match=f"cannot listen on {where}: "):
-            await _open_operators(options, bench.broker, OperatorToken(TOKEN), (), (), None)
+            await doors_of(bench, options).open_operators(OperatorToken(TOKEN))
 
 
 @pytest.mark.requirement("operator.port")
@@ -89,12 +105,13 @@ async def test_off_loopback_it_is_in_tls_and_a_warning_says_so(
     bench: Bench, caplog: pytest.LogCaptureFixture, bind: str, url: str | None, told: str, warned: bool
 ) -> None:
     options, tls = ServeOptions(operator_bind=bind, operator_url=url), ssl.create_default_context()
-    theirs = await _open_operators(options, bench.broker, OperatorToken(TOKEN), (), (), tls)
-    assert theirs is not None
-    for listener in theirs.listeners:
+    door = await doors_of(bench, options, tls).open_operators(OperatorToken(TOKEN))
+    assert door is not None
+    assert isinstance(door.serve, partial)
+    for listener in door.serve.args[1]:
         await listener.aclose()
-    assert theirs.url.startswith(told)
-    assert theirs.tls is (tls if warned else None)
+    assert door.url.startswith(told)
+    assert door.serve.keywords["tls"] is (tls if warned else None)
     assert ("others can reach the operators' port" in caplog.text) == warned
 
 

@@ -11,7 +11,7 @@ import difflib
 import ipaddress
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
@@ -24,7 +24,9 @@ from broker.config import Settings, raise_limits
 PREFIX: Final = "TURRET_"
 TOP: Final = ("transcripts", "unsafe_limits")
 """Settings that stand in no section."""
-CLIENT_NAMES: Final = frozenset({"TURRET_URL", "TURRET_KEY", "TURRET_WIRE", "TURRET_JSON", "TURRET_CONFIG"})
+CLIENT_NAMES: Final = frozenset(
+    f"TURRET_{name}" for name in ("URL", "KEY", "WIRE", "JSON", "CONFIG", "AGENT", "TOKEN_FILE")
+)
 """Names of the environment that are the client commands' own."""
 OPERATOR: Final = "TURRET_OPERATOR_TOKEN"
 """The operators' token in the environment: a secret, and so no setting, which may be shown."""
@@ -325,13 +327,14 @@ def _known(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> N
     for name, value in tree.items():
         path = f"{where}.{name}" if where else name
         if name not in fields:
-            raise ConfigError(f"{path} is no setting{_meant(name, fields)}")
+            known = fields if where else [*fields, "serve"]
+            raise ConfigError(f"{path} is no setting{_meant(name, known)}")
         inner = fields[name]
         if isinstance(value, Mapping) and isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             _known(value, inner, path)
 
 
-def _meant(name: str, known: Mapping[str, Any]) -> str:
+def _meant(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {close[0]}?" if close else ""
 

@@ -4,11 +4,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from broker.config import Limits, Owners, Settings
+from gateways.cli import cli
 from gateways.configure import (
     TOP,
     ConfigError,
@@ -72,6 +74,7 @@ def test_flags_outweigh_the_environment_and_the_environment_the_file(tmp_path: P
     [
         ("[limits]\nringz = 3\n", {}, "limits.ringz is no setting; did you mean rings?"),
         ("limit = 3\n", {}, "limit is no setting; did you mean limits?"),
+        ('[server]\nbind = "x"\n', {}, "server is no setting; did you mean serve?"),
         ("[serve]\nport = 3\n", {}, "serve.port is no setting"),
         ('[limits]\nrings = "many"\n', {}, "rings"),
         ("[limits\n", {}, "turret.toml"),
@@ -110,6 +113,22 @@ def test_what_can_not_be_used_is_named_in_one_line(
         load(file, environment)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.requirement("cli.setting-bounds")
+def test_what_the_commands_read_from_the_environment_keeps_no_broker_from_starting() -> None:
+    commands = [
+        cli,
+        *(
+            cli.get_command(click.Context(cli), name)
+            for name in (*cli.list_commands(click.Context(cli)), "whoami")
+        ),
+    ]
+    names = {
+        str(param.envvar) for each in commands if each is not None for param in each.params if param.envvar
+    }
+    assert names >= {"TURRET_KEY", "TURRET_AGENT", "TURRET_TOKEN_FILE", "TURRET_OPERATOR_URL"}
+    load(None, dict.fromkeys(names, "http://127.0.0.1:8768"))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

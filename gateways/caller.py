@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 from broker.app import Caller
 from broker.wire import base64url
 from broker.wire.refusals import Refusal, refuse
-from gateways.listen import Address, Network, Scope, is_proxy, read_hop
+from gateways.listen import Address, Network, Scope, is_proxy, peer_of, read_hop, values_of
 
 __all__ = [
     "Admitting",
@@ -61,8 +61,7 @@ def read_proxies(texts: Sequence[str]) -> tuple[Network, ...]:
 
 def connect(scope: Scope, proxies: Sequence[Network] = ()) -> Caller:
     """The caller as far as the connection tells: address and loopback, no identity."""
-    client = scope.get("client")
-    peer = read_hop(client[0]) if client else None
+    peer = peer_of(scope)
     if peer is None:
         return Caller(address="unknown", loopback=False)
     known = is_proxy(peer, proxies)
@@ -77,8 +76,7 @@ def connect(scope: Scope, proxies: Sequence[Network] = ()) -> Caller:
 
 def is_local(scope: Scope, proxies: Sequence[Network] = ()) -> bool:
     """Whether this machine itself asks, and nobody through it: no proxy, named or not, stands between."""
-    client = scope.get("client")
-    peer = read_hop(client[0]) if client else None
+    peer = peer_of(scope)
     if peer is None or not peer.is_loopback or is_proxy(peer, proxies):
         return False
     return _FORWARDING.isdisjoint(name.lower() for name, _ in scope["headers"])
@@ -99,7 +97,7 @@ async def identify(
     as other schemes are. A malformed proof: bad_statement.
     """
     caller = connect(scope, proxies)
-    given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    given = values_of(scope, b"authorization")
     if len(given) > 1:
         return refuse("bad_request", "more than one Authorization header")
     if given:
@@ -141,7 +139,7 @@ def write_proof(statement: bytes, sig: str) -> str:
 
 def _origin(scope: Scope, peer: Address, proxies: Sequence[Network]) -> Address | None:
     """The right-most hop that is no proxy of ours; the peer where the header is absent, None where malformed."""
-    values = [value for name, value in scope["headers"] if name.lower() == b"x-forwarded-for"]
+    values = values_of(scope, b"x-forwarded-for")
     address = peer
     for hop in reversed(b",".join(values).decode("latin-1").split(",") if values else []):
         found = read_hop(hop)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from gateways.listen import App, Message, Network, Receive, Scope, Send, is_proxy, read_hop
+from gateways.listen import App, Message, Network, Receive, Scope, Send, is_proxy, peer_of, values_of
 from gateways.requestid import bound, new_id
 
 HEADER: Final = b"x-request-id"
@@ -37,9 +37,8 @@ def _given(scope: Scope, proxies: Sequence[Network]) -> str | None:
     """What a proxy of ours calls the request, where it does so once and in the form of an id."""
     if not proxies:
         return None
-    client = scope.get("client")
-    peer = read_hop(client[0]) if client else None
+    peer = peer_of(scope)
     if peer is None or not is_proxy(peer, proxies):
         return None
-    values = [value for name, value in scope["headers"] if name.lower() == HEADER]
+    values = values_of(scope, HEADER)
     return values[0].decode() if len(values) == 1 and _FORM.fullmatch(values[0]) else None

@@ -197,6 +197,17 @@ def _is_port(text: str) -> bool:
     return text.startswith(":") and text[1:].isascii() and text[1:].isdigit() and len(text) <= 6
 
 
+def values_of(scope: Scope, header: bytes) -> list[bytes]:
+    """All values of a header, which is named in small letters, as they came."""
+    return [value for name, value in scope["headers"] if name.lower() == header]
+
+
+def peer_of(scope: Scope) -> Address | None:
+    """Who is at the other end of the connection, a proxy maybe; None where that is not known."""
+    client = scope.get("client")
+    return read_hop(client[0]) if client else None
+
+
 def is_proxy(address: Address, proxies: Sequence[Network]) -> bool:
     """Whether an address is a proxy of ours."""
     return any(address in network for network in proxies)

@@ -35,7 +35,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from broker.app import VERSION, Again, Broker, Caller, Progress, Then, Tool
 from broker.wire.refusals import Refusal
 from gateways import requestid
-from gateways.listen import App, Message, Network, Receive, Scope, Send, is_proxy, read_hop
+from gateways.listen import App, Message, Network, Receive, Scope, Send, is_proxy, peer_of
 
 FLUSH_S: Final = 1.5
 """Seconds at the end for the spans that were not sent yet; beside what the doors have, so that all is over in ten."""
@@ -128,8 +128,7 @@ class Otel:
         named = get_current_span(found).get_span_context()
         if not named.is_valid:
             return none, []
-        client = scope.get("client")
-        peer = read_hop(client[0]) if client else None
+        peer = peer_of(scope)
         ours = peer is not None and (peer.is_loopback or is_proxy(peer, self._proxies))
         bare = SpanContext(
             named.trace_id, named.span_id, True, named.trace_flags

@@ -27,7 +27,7 @@ from broker.wire.refusals import CODES, Refusal, refuse
 from gateways import eventstream, render
 from gateways.caller import identify
 from gateways.gate import Gate, refused
-from gateways.listen import App, Network, Receive, Scope, Send
+from gateways.listen import App, Network, Receive, Scope, Send, values_of
 
 PREFIX: Final = "/rings/"
 CHANNELS: Final = "/channels/"
@@ -116,7 +116,7 @@ async def _follow(
 def _place(scope: Scope) -> _Place | Refusal:
     """Last-Event-ID stands before what the query says: a reconnecting EventSource keeps its first URL."""
     query = parse_qs(scope["query_string"].decode("latin-1"))
-    given = [value for name, value in scope["headers"] if name.lower() == b"last-event-id" and value]
+    given = [value for value in values_of(scope, b"last-event-id") if value]
     after = given[0].decode("latin-1") if given else query.get("after", [None])[0]
     if after is not None and len(after) > LONGEST_CURSOR:
         return refuse("bad_request", "this is no cursor", path="after")

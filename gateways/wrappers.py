@@ -18,7 +18,7 @@ import trio
 from broker.wire.refusals import refuse
 from gateways import render
 from gateways.bodies import Gone, Held, NoRoom, Rooms, TooLarge, drain, read_body
-from gateways.listen import Address, App, Bounds, Message, Receive, Scope, Send, read_hop
+from gateways.listen import Address, App, Bounds, Message, Receive, Scope, Send, read_hop, values_of
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 PROBES: Final = frozenset({"/healthz", "/readyz"})
@@ -142,7 +142,7 @@ def _no_room() -> tuple[int, render.Headers, bytes]:
 
 
 def _declared(scope: Scope) -> int | None:
-    values = [value for name, value in scope["headers"] if name.lower() == b"content-length"]
+    values = values_of(scope, b"content-length")
     return int(values[0]) if values and values[0].isdigit() and len(values[0]) < 20 else None
 
 

@@ -30,7 +30,7 @@ from gateways.a2a.streaming import STREAMING, open_stream, stream
 from gateways.bodies import is_json
 from gateways.caller import identify
 from gateways.gate import Gate, refused
-from gateways.listen import App, Bounds, Network, Receive, Scope, Send
+from gateways.listen import App, Bounds, Network, Receive, Scope, Send, values_of
 from gateways.wrappers import limit_body
 
 MOST: Final = 262_144
@@ -200,7 +200,7 @@ def _version(scope: Scope) -> str:
 
 
 def _header(scope: Scope, wanted: bytes) -> str:
-    values = [value for name, value in scope["headers"] if name.lower() == wanted]
+    values = values_of(scope, wanted)
     return values[0].decode("latin-1") if len(values) == 1 else ""
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from broker.app import Broker, Caller
 from broker.wire.refusals import Refusal, refuse
 from gateways import caller as callers
-from gateways.listen import Network, Scope
+from gateways.listen import Network, Scope, values_of
 from gateways.mcp.exchange import Answer, Http
 from gateways.operator.token import OperatorToken
 
@@ -59,7 +59,7 @@ class OperatorGate:
 
     async def identify(self, scope: Scope) -> Caller | Refusal:
         """Who sends a request with `Authorization: Bearer <token>`: an operator, or why not."""
-        given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+        given = values_of(scope, b"authorization")
         if len(given) > 1:
             return refuse("bad_request", "more than one Authorization header")
         scheme, _, token = (given[0] if given else b"").decode("latin-1").strip().partition(" ")

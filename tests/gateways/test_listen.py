@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.actors.guard import place_of as client_of
-from gateways.listen import EXEMPT, Address, Bounds, DeadlineStream, Places, place_of, read_hop, tune
+from gateways.listen import (
+    EXEMPT,
+    Address,
+    Bounds,
+    DeadlineStream,
+    Places,
+    peer_of,
+    place_of,
+    read_hop,
+    tune,
+    values_of,
+)
 from tests.support.network import listening
 from tests.support.peers import read_all, stalled
 
@@ -183,3 +194,10 @@ def test_a_port_and_the_limits_of_the_broker_agree_on_what_one_address_is(addres
 @given(st.text(max_size=40))
 def test_a_hop_is_an_address_or_nothing(text: str) -> None:
     assert read_hop(text) is None or "." in text or ":" in text
+
+
+def test_a_request_tells_its_peer_and_every_value_of_a_header() -> None:
+    scope = {"client": ("::ffff:10.0.0.1", 80), "headers": [(b"X-A", b"1"), (b"b", b"2"), (b"x-a", b"3")]}
+    assert peer_of(scope) == ipaddress.ip_address("10.0.0.1")
+    assert peer_of({**scope, "client": None}) is None
+    assert (values_of(scope, b"x-a"), values_of(scope, b"c")) == ([b"1", b"3"], [])

@@ -146,8 +146,8 @@ MUTANTS = (
     (
         "streams.sse-cursor",
         SSE,
-        'if name.lower() == b"last-event-id" and value]',
-        'if name.lower() == b"last-event-id" and not value]',
+        'in values_of(scope, b"last-event-id") if value]',
+        'in values_of(scope, b"last-event-id") if not value]',
     ),
     ("streams.sse-restart", SSE, "least + secrets.randbelow(most - least)", "least"),
     ("streams.sse-end", SSE, "return closed(ended.refusal.code, refusal", 'return closed("slow", refusal'),
@@ -177,5 +177,10 @@ MUTANTS = (
         "        except* ZeroDivisionError as errors:",
     ),
     ("http.probes", "gateways/wellknown.py", "503 if reasons else 200", "200"),
-    ("http.metrics", "gateways/measured.py", "            if name in self._names:\n", "            if True:\n"),
+    (
+        "http.metrics",
+        "gateways/measured.py",
+        "            if name in self._names:\n",
+        "            if True:\n",
+    ),
 )

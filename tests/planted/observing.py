@@ -115,7 +115,7 @@ MUTANTS = (
     ("observe.deployment", UNIT, "TimeoutStopSec=20", "TimeoutStopSec=5"),
     ("observe.deployment", IMAGE, "USER 10001", "USER 0"),
     ("observe.pages", ALERTS, "expr: turret_ready == 0", "expr: turret_readiness == 0"),
-    ("observe.traces", OTEL, "return (found, []) if ours else (none, [Link(named)])", "return found, []"),
+    ("observe.traces", OTEL, "return (found, []) if ours else (none, [Link(bare)])", "return found, []"),
     ("observe.traces", OTEL, "            _PARENT.inject(carried)\n", ""),
     ("observe.traces", OTEL, 'f"/{first}" if first in PLACES else "/"', 'f"/{first}"'),
     ("observe.traces", TRACES, "    if not settings.enabled:\n", "    if False:\n"),

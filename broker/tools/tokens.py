@@ -278,4 +278,5 @@ def _guess(context: Context, refusal: Refusal) -> Refusal:
 
 
 def _unproven() -> Refusal:
-    return refuse_oauth("invalid_client", "the client is unknown, suspended or over, or has not proved that it is this one")
+    words = "the client is unknown, suspended or over, or has not proved that it is this one"
+    return refuse_oauth("invalid_client", words)

@@ -61,4 +61,5 @@ def is_good(claims: dict[str, Any], agent_id: str, issuer: str, now: int) -> boo
 
 async def _failed(server: AuthorizationServer, caller: Caller) -> Refusal:
     await server.ask(caller, "failed_proof", kind="invalid_client")
-    return refuse_oauth("invalid_client", "the client is unknown, or has not proved that it is this one")
+    words = "the client is unknown, suspended or over, or has not proved that it is this one"
+    return refuse_oauth("invalid_client", words)

@@ -17,6 +17,7 @@ from gateways.oauth import jose
 from gateways.oauth.assertion import LONGEST_S, SKEW_S, TYPE, is_good
 from tests.support.agents import make_agent
 from tests.support.authserver import SignIns, claims_of
+from tests.support.operators import OPERATOR
 from tests.support.signin import new_owner
 
 ISSUER = "https://turret.example"
@@ -112,8 +113,12 @@ async def test_nobody_elses_assertion_is_good_and_all_failures_look_alike(doors:
         {**signer.form(), "client_assertion": "nonsense"},
         {**signer.form(), "client_assertion": signer.form()["client_assertion"][:-8] + "AAAAAAAA"},
     ]
-    answers = [await doors.token(**form) for form in failures]
+    held = await keyed(doors, "held")
+    suspended = await doors.bench.call("suspend_agent", OPERATOR, agent_id=held.agent, reason="spam")
+    assert suspended["suspended"]
+    answers = [await doors.token(**form) for form in (*failures, held.form())]
     assert {(each.status_code, each.text) for each in answers} == {(401, answers[0].text)}
+    assert "suspended" in answers[0].json()["error_description"], "who is suspended can guess it"
     assert answers[0].json()["error"] == "invalid_client"
     for form in (
         used,

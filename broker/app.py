@@ -13,29 +13,19 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 import trio
 
-from broker.actors.activity import Activity
 from broker.actors.actor import Again
 from broker.actors.admission import Admission
-from broker.actors.agentdocs import read_all_facts
-from broker.actors.attempts import Attempts
 from broker.actors.calls import read_restored, stream_name
-from broker.actors.conversation import Tally
 from broker.actors.convwatch import ConvWatch
-from broker.actors.guard import Guard
 from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.janitor import Janitor
-from broker.actors.passwords import Passwords
-from broker.actors.presence import Presence, Watch
+from broker.actors.presence import Watch
 from broker.actors.pusher import Courier, PushStatistics
-from broker.actors.receipts import Receipts
-from broker.actors.signin import SignIn
-from broker.actors.standing import End, Standing
-from broker.actors.streams import Delivery, Ended, Hub, Reader, Slow
-from broker.actors.suspended import Suspended
+from broker.actors.standing import End
+from broker.actors.streams import Delivery, Ended, Reader, Slow
 from broker.actors.tape import Passed, TapeWatch
 from broker.actors.timers import Timers
-from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
@@ -46,9 +36,9 @@ from broker.tools.access import while_allowed
 from broker.tools.areas import AREAS
 from broker.tools.channel_reader import follow_channel
 from broker.tools.context import Caller, Context, Progress, Services
-from broker.tools.household import add_network_actors, add_wire_actors, agent_told, make_pusher
-from broker.tools.keyrate import KeyRate
+from broker.tools.household import add_network_actors, add_wire_actors
 from broker.tools.lookup import resolve
+from broker.tools.parts import make_services
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Then, Tool, collect
 from broker.tools.stream_reader import follow_stream, gone
@@ -371,46 +361,20 @@ async def open_broker(
     the caller's to close. `keeper`: where the audit's head is kept apart from it. `courier`: the way out to webhooks;
     without it nothing is sent.
     """
-    limits, calls, rules = settings.limits, settings.calls, await _rules(settings, store)
+    calls, rules = settings.calls, await _rules(settings, store)
     async with trio.open_nursery() as nursery:
         house = House(nursery, idle_s=settings.actors.idle_s, late_s=settings.actors.late_s)
-        timers = Timers(store, house, clock, ring_s=calls.ring_s, idle_s=calls.idle_s)
-        hub = Hub(store, settings.streams, clock)
         broker: Broker
-        standing = Standing(now_ms=clock.now_ms)
-        pusher = make_pusher(store, clock, house, standing, courier, lambda: services)
-        hub.beside = pusher.committed
-        services = Services(
-            store=store,
-            clock=clock,
-            settings=settings,
-            keyring=keyring,
-            house=house,
-            hub=hub,
-            presence=Presence(settings.presence, clock),
-            guard=Guard(limits, clock),
-            verifier=Verifier(settings.actors.signatures_per_tick, helpers=settings.verify.helpers),
-            rules=rules,
-            tally=Tally(),
-            suspended=Suspended(each.id for each in await store.due("desk", "suspended", 1, 10_000)),
-            info=lambda: broker.wire_info(),
-            standing=standing,
-            activity=Activity(clock),
-            receipts=Receipts(settings.network.loop_messages),
-            key_rate=KeyRate(clock, limits.keyed_per_hour),
-            attempts=Attempts(clock),
-            passwords=Passwords(settings.owners),
-            sign_in=SignIn(clock),
-            keeper=keeper,
-            pusher=pusher,
-        )
-        async for agent_id, facts in read_all_facts(store):
-            agent_told(services, agent_id, facts)
+        services = await make_services(
+            settings, store, clock, keyring, house, rules,
+            info=lambda: broker.wire_info(), keeper=keeper, courier=courier,
+        )  # fmt: skip
         broker = Broker(services)
+        timers = Timers(store, house, clock, ring_s=calls.ring_s, idle_s=calls.idle_s)
         add_wire_actors(services, timers, broker.desk_changed)
         add_network_actors(services, timers)
         shared = (services.presence.run, services.verifier.run, partial(auditing.run, services))
-        for run in (*shared, house.reap, house.overdue.run, timers.run, pusher.run):
+        for run in (*shared, house.reap, house.overdue.run, timers.run, services.pusher.run):
             nursery.start_soon(run)
         nursery.start_soon(Janitor(store, clock, settings).run)
         trio.lowlevel.add_instrument(house.admission)

@@ -14,29 +14,22 @@ from broker.actors.desk import DeskActor
 from broker.actors.endpoint import EndpointActor
 from broker.actors.grant import AssertionActor, ClientsActor, GrantActor
 from broker.actors.grant import read_facts as read_grant_facts
-from broker.actors.house import House
 from broker.actors.leaving import LeavingActor
 from broker.actors.library import LibraryActor
 from broker.actors.owner import OwnerActor
 from broker.actors.owner import read_facts as read_owner_facts
 from broker.actors.pair import PairActor
 from broker.actors.push import PushActor
-from broker.actors.pusher import Courier, Pusher
 from broker.actors.recent import Recent
 from broker.actors.report import ReportActor
-from broker.actors.standing import Facts, Standing
 from broker.actors.task import TaskActor
 from broker.actors.timers import Timers
-from broker.clock import Clock
 from broker.core.desk import Capacity
 from broker.core.machine import Now
 from broker.core.pace import Pace
 from broker.core.resource import Quota
-from broker.core.taskpush import a2a_form
-from broker.core.webhook import webhook_form
-from broker.store.port import Store
 from broker.tools.context import Services
-from broker.tools.sealing import unseal
+from broker.tools.parts import agent_told
 
 
 def add_wire_actors(
@@ -140,31 +133,3 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     )
     quota = Quota(network.resources, network.resource_bytes)
     services.house.add("library", lambda agent_id: LibraryActor(agent_id, quota=quota, **parts))
-
-
-def make_pusher(
-    store: Store,
-    clock: Clock,
-    house: House,
-    standing: Standing,
-    courier: Courier | None,
-    services: Callable[[], Services],
-) -> Pusher:
-    """What sends events to the URLs that were named for them. `services`: asked when something is sent."""
-    return Pusher(
-        store=store,
-        clock=clock,
-        house=house,
-        standing=standing,
-        forms={"webhook": webhook_form, "a2a": a2a_form},
-        opened=lambda sealed: unseal(services(), sealed),
-        chance=lambda: int.from_bytes(services().entropy(4), "big") / 2**32,
-        courier=courier,
-    )
-
-
-def agent_told(services: Services, agent_id: str, facts: Facts) -> None:
-    """A commit has changed an agent: its right to speak, and that of its keys on the wire."""
-    services.standing.told(agent_id, facts)
-    services.pusher.stands(agent_id)
-    services.suspended.agent(agent_id, facts.pks if facts.suspended else frozenset())

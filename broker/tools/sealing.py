@@ -14,6 +14,7 @@ from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from broker.tools.context import Services
+from broker.wire.keyring import Keyring
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 
@@ -32,7 +33,7 @@ def opened(services: Services, answer: Any, members: Sequence[str]) -> Any:
         return answer
     shown: dict[str, Any] = msgspec.to_builtins(answer)
     for name in members:
-        secret = unseal(services, shown[name]) if name in shown else None
+        secret = unseal(services.keyring, shown[name]) if name in shown else None
         if secret is None:
             shown.pop(name, None)
         else:
@@ -40,9 +41,8 @@ def opened(services: Services, answer: Any, members: Sequence[str]) -> Any:
     return shown
 
 
-def unseal(services: Services, sealed: str) -> str | None:
+def unseal(keyring: Keyring, sealed: str) -> str | None:
     """The secret that `seal` was given; None where the wire has that key no more."""
-    keyring = services.keyring
     for key in (keyring.get(row["pk"]) for row in reversed(keyring.listing())):
         try:
             return bytes(_box(key).decrypt(bytes.fromhex(sealed))).decode()

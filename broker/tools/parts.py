@@ -1,0 +1,102 @@
+"""What one running broker is made of: the parts that its tools use, put together, and told what the store knows.
+
+A part is made here, and kept in Services; what runs for itself is started by open_broker.
+"""
+
+import secrets
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from broker.actors.activity import Activity
+from broker.actors.agentdocs import read_all_facts
+from broker.actors.attempts import Attempts
+from broker.actors.conversation import Tally
+from broker.actors.guard import Guard
+from broker.actors.headkeeper import HeadKeeper
+from broker.actors.house import House
+from broker.actors.passwords import Passwords
+from broker.actors.presence import Presence
+from broker.actors.pusher import Courier, Pusher
+from broker.actors.receipts import Receipts
+from broker.actors.signin import SignIn
+from broker.actors.standing import Facts, Standing
+from broker.actors.streams import Hub
+from broker.actors.suspended import Suspended
+from broker.actors.verifier import Verifier
+from broker.clock import Clock
+from broker.config import Settings
+from broker.core.conversation import Rules
+from broker.core.taskpush import a2a_form
+from broker.core.webhook import webhook_form
+from broker.store.port import Store
+from broker.tools.context import Services
+from broker.tools.keyrate import KeyRate
+from broker.tools.sealing import unseal
+from broker.wire.keyring import Keyring
+
+
+async def make_services(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    keyring: Keyring,
+    house: House,
+    rules: Rules,
+    *,
+    info: Callable[[], dict[str, Any]],
+    keeper: HeadKeeper | None,
+    courier: Courier | None,
+) -> Services:
+    """The parts of a broker on an open store, of which the hub hears each commit from now on.
+
+    They know which desks and agents are suspended, and whose each key is. Raises what the store raises; cancelling
+    leaves the hub as the store's listener.
+    """
+    limits = settings.limits
+    hub, standing = Hub(store, settings.streams, clock), Standing(now_ms=clock.now_ms)
+    pusher = Pusher(
+        store=store,
+        clock=clock,
+        house=house,
+        standing=standing,
+        forms={"webhook": webhook_form, "a2a": a2a_form},
+        opened=partial(unseal, keyring),
+        chance=lambda: secrets.randbits(32) / 2**32,
+        courier=courier,
+    )
+    hub.beside = pusher.committed
+    services = Services(
+        store=store,
+        clock=clock,
+        settings=settings,
+        keyring=keyring,
+        house=house,
+        hub=hub,
+        presence=Presence(settings.presence, clock),
+        guard=Guard(limits, clock),
+        verifier=Verifier(settings.actors.signatures_per_tick, helpers=settings.verify.helpers),
+        rules=rules,
+        tally=Tally(),
+        suspended=Suspended(each.id for each in await store.due("desk", "suspended", 1, 10_000)),
+        info=info,
+        standing=standing,
+        activity=Activity(clock),
+        receipts=Receipts(settings.network.loop_messages),
+        key_rate=KeyRate(clock, limits.keyed_per_hour),
+        attempts=Attempts(clock),
+        passwords=Passwords(settings.owners),
+        sign_in=SignIn(clock),
+        keeper=keeper,
+        pusher=pusher,
+    )
+    async for agent_id, facts in read_all_facts(store):
+        agent_told(services, agent_id, facts)
+    return services
+
+
+def agent_told(services: Services, agent_id: str, facts: Facts) -> None:
+    """A commit has changed an agent: its right to speak, and that of its keys on the wire."""
+    services.standing.told(agent_id, facts)
+    services.pusher.stands(agent_id)
+    services.suspended.agent(agent_id, facts.pks if facts.suspended else frozenset())

@@ -4,6 +4,7 @@ A door is bound when it is opened, and takes connections when it is served: so w
 is told of the others. All doors share the counts, the bounds on connections, and the end.
 """
 
+import errno
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
@@ -96,7 +97,7 @@ class Doors:
     async def open_public(self, outside: Tokens | None = None) -> Door:
         """HTTP, MCP, SSE, WebSocket, A2A and the pages. `outside` judges tokens where they are another issuer's."""
         options, broker = self._options, self._counted
-        listeners = await _listen(options.bind)
+        listeners = await _listen(options.bind, "--bind")
         url = (options.public_url or _url("https" if self._tls else "http", listeners)).rstrip("/")
         self._broker.mcp_url = f"{url}/mcp"
         resources = protected_resources(options, url)
@@ -132,7 +133,7 @@ class Doors:
     async def open_dealing(self) -> Door:
         """WebSocket for fast bots. It takes the tokens that the public port takes, if that was opened before."""
         options = self._options
-        listeners = await _listen(options.dealing_bind)
+        listeners = await _listen(options.dealing_bind, "--dealing-bind")
         url = options.dealing_url or _url("wss" if self._tls else "ws", listeners)
         self._broker.dealing_url = url
         serve = partial(
@@ -154,7 +155,7 @@ class Doors:
         """Figures for whoever reaches the address, without TLS; None where no such address is set."""
         if self._options.metrics_bind is None:
             return None
-        listeners = await _listen(self._options.metrics_bind)
+        listeners = await _listen(self._options.metrics_bind, "serve.metrics_bind")
         app = metrics_app(self._counted, self.metrics)
         serve = partial(serve_http, app, listeners, self._settings, shutdown=self._shutdown)
         return Door(_url("http", listeners), serve)
@@ -169,7 +170,7 @@ class Doors:
         if not here:
             log.warning("others can reach the operators' port on %s", options.operator_bind)
         tls = None if here else self._tls
-        listeners = await _listen(options.operator_bind)
+        listeners = await _listen(options.operator_bind, "--operator-bind")
         url = (options.operator_url or _url("https" if tls else "http", listeners)).rstrip("/")
         app = operator_app(
             self._counted,
@@ -226,12 +227,18 @@ def protected_resources(options: ServeOptions, http: str) -> Resources | None:
     return Resources(issuer=options.issuer or http, origins=origins_of(http, loopback=local))
 
 
-async def _listen(bind: str) -> list[trio.SocketListener]:
+async def _listen(bind: str, named_by: str) -> list[trio.SocketListener]:
+    """Raises ServeError, which says what to do where that can be known; `named_by`: what the address is given by."""
     host, port = split_bind(bind)
     try:
         return list(await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG))
     except OSError as error:
-        raise ServeError(f"cannot listen on {bind}: {error.strerror or error}") from None
+        advice = {
+            errno.EADDRINUSE: f"; another program has it, {named_by} names another port",
+            errno.EACCES: "; a port below 1024 needs CAP_NET_BIND_SERVICE",
+            errno.EADDRNOTAVAIL: f"; {named_by} takes addresses of this machine alone",
+        }.get(error.errno or 0, "")
+        raise ServeError(f"cannot listen on {bind}: {error.strerror or error}{advice}") from None
 
 
 def _url(scheme: str, listeners: list[trio.SocketListener]) -> str:

@@ -46,7 +46,7 @@ async def open_keyring(directory: Path, store: Store, now_ms: int) -> Keyring:
     if not path.exists():
         if known:
             raise WireKeyError(
-                f"{path} is missing, and the store was served with it: restore it from a backup"
+                f"{path} is missing, and the store was served with it: put back the copy that you keep of it"
             )
         _write(path, [_Line(SigningKey.generate().seed, now_ms)])
     keyring = Keyring(

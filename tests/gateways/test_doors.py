@@ -29,8 +29,12 @@ async def test_figures_have_a_port_of_their_own_where_one_is_set_and_none_else(b
 async def test_an_address_in_use_is_one_clear_line(bench: Bench) -> None:
     door = await doors_of(bench).open_dealing()
     where = door.url.removeprefix("ws://")
-    with pytest.raises(ServeError, match=f"cannot listen on {where}: "):
+    with pytest.raises(
+        ServeError, match=f"cannot listen on {where}: .*; another program has it, --dealing-bind"
+    ):
         await doors_of(bench, msgspec.structs.replace(ANY, dealing_bind=where)).open_dealing()
+    with pytest.raises(ServeError, match=r"; --bind takes addresses of this machine"):
+        await doors_of(bench, msgspec.structs.replace(ANY, bind="192.0.2.1:0")).open_public()
     assert bench.broker.dealing_url == door.url
     await close(door)
 

@@ -31,7 +31,6 @@ from broker.store.port import Store
 from broker.tools.follows import Follows
 from broker.tools.keyrate import KeyRate
 from broker.tools.lanes import Lanes
-from broker.tools.searching import Searching
 from broker.tools.underway import Underway
 from broker.wire import base64url
 from broker.wire.ids import Pk, ulid
@@ -131,8 +130,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Requests with an idempotency key that are being done."""
     key_rate: KeyRate
     """How many of them there may be."""
-    searching: Searching = msgspec.field(default_factory=Searching)
-    """Who searches the library."""
+    searching: Lanes = msgspec.field(default_factory=Lanes)
+    """Who searches the library now, by agent."""
     lanes: Lanes = msgspec.field(default_factory=Lanes)
     """Who begins a task now, of those of one agent with another."""
     audited: Times = msgspec.field(default_factory=lambda: Times(AUDITED_AN_HOUR, HOUR_S, CAP))

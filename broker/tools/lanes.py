@@ -1,7 +1,8 @@
-"""One after the other, by name: where a count is looked at before something is added to it (network.md, A2A).
+"""One after the other, by name. Nothing stays of a name that nobody waits for.
 
-Who counts and then adds must not be passed by another one who has counted the same. Nothing stays of a name that nobody
-waits for.
+1. Who counts and then adds must not be passed by another one who has counted the same (network.md, A2A).
+2. Who asks for many searches at once waits for their own, and the others for one of them at most: the store does one at
+   a time, for everybody (network.md, Resources).
 """
 
 from collections.abc import AsyncIterator
@@ -18,6 +19,11 @@ class Lanes:
 
     def __len__(self) -> int:
         return len(self._lanes)
+
+    def waiting(self, name: str) -> int:
+        """How many wait for their turn, beside the one that has it."""
+        lane = self._lanes.get(name)
+        return 0 if lane is None else lane.statistics().tasks_waiting
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[None]:

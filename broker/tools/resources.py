@@ -46,6 +46,11 @@ PAGE: Final = 200
 LOOKED_AT: Final = 1_200
 """Hits that one call looks at; where few of their publishers are there, a page is short, and `next` leads on."""
 SEARCH: Final = "search"
+WAITING: Final = 8
+"""Searches of one agent that may wait for its others."""
+TOO_MANY: Final = refuse(
+    "rate_limited", "others of your searches are not done yet; search one by one", retry_after_ms=1000
+)
 
 
 @tool(face="network", scope="resource", keyed=True, title="Publish a resource", idempotent=False)
@@ -158,8 +163,10 @@ async def search_resources(
     marks = [("of", agent_id)] if publisher_agent_id == agent_id else [("open", "1")]
     marks += [("of", publisher_agent_id)] if publisher_agent_id not in (None, agent_id) else []
     marks += [("tag", tag)] if tag is not None else []
-    async with services.searching.turn(agent_id) as busy:
-        return busy or await _search(Reader(services, agent_id), q or None, marks, place, limit, offset)
+    if services.searching.waiting(agent_id) >= WAITING:
+        return TOO_MANY
+    async with services.searching.turn(agent_id):
+        return await _search(Reader(services, agent_id), q or None, marks, place, limit, offset)
 
 
 @tool(face="network", scope="resource", title="Read a resource", read_only=True)

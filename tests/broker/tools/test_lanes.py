@@ -24,6 +24,7 @@ async def test_each_waits_for_those_of_its_own_name_and_nothing_stays() -> None:
         assert sorted(came)[-1] == "b0"
         assert len(came) == 2
         assert len(lanes) == 2
+        assert [lanes.waiting(name) for name in "abc"] == [2, 0, 0]
         go.set()
     assert sorted(came) == ["a0", "a1", "a2", "b0"]
     assert len(lanes) == 0

@@ -4,6 +4,8 @@ import hashlib
 from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
 from broker.tools import resources
 from broker.wire.refusals import Refusal
@@ -269,3 +271,36 @@ async def test_where_the_disk_is_nearly_full_nothing_is_published_or_changed() -
         assert refused.code == "unavailable"
         assert code(await bench.call("update_resource", ann, resource_id=NOBODY, title="x")) == "unavailable"
         assert code(await bench.call("delete_resource", ann, resource_id=NOBODY)) == "not_found"
+
+
+@pytest.mark.requirement("resource.search-fair")
+async def test_an_agent_that_searches_without_end_is_in_nobodys_way(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = await make_agent(bench, "Ann"), await make_agent(bench, "Bob")
+    await publish(bench, ann)
+    looked, gate, answers = bench.store.search, trio.Event(), list[Any]()
+    at_once = [0, 0]
+
+    async def slow(*args: Any) -> Any:
+        at_once[0] += 1
+        at_once[1] = max(at_once)
+        await gate.wait()
+        at_once[0] -= 1
+        return await looked(*args)
+
+    async def search() -> None:
+        answers.append(await bench.call("search_resources", ann, q="rates"))
+
+    monkeypatch.setattr(bench.store, "search", slow)
+    async with trio.open_nursery() as nursery:
+        for _ in range(30):
+            nursery.start_soon(search)
+        await trio.testing.wait_all_tasks_blocked()
+        assert [code(each) for each in answers] == ["rate_limited"] * (29 - resources.WAITING)
+        assert at_once == [1, 1]
+        monkeypatch.setattr(bench.store, "search", looked)
+        assert await found(bench, bob, "rates") == ["Rates"]
+        gate.set()
+    assert len(answers) == 30
+    assert sum("resources" in each for each in answers if isinstance(each, dict)) == resources.WAITING + 1

@@ -6,7 +6,7 @@
 3. The body goes to the broker as it came: what it may hold is judged there, once. Only an Idempotency-Key header is
    added to it, where the tool takes a key.
 4. Whoever shows a good token for a tool of the network may send more, so that it is asked who it is before its body
-   is read.
+   is read; who shows a bad one is told so then, and not that its body is too large.
 
 Source: wire.md, Tools of the wire (Plain HTTP), Limits. Host and Origin were checked before (gateways.wrappers).
 """
@@ -19,7 +19,7 @@ import msgspec
 from quart import Quart, Response, request
 
 from broker.apart import LARGE, apart
-from broker.app import Broker, Caller
+from broker.app import Broker
 from broker.wire import canonical
 from broker.wire.refusals import Refusal, refuse
 from gateways import render
@@ -27,7 +27,7 @@ from gateways.bodies import is_json
 from gateways.caller import identify
 from gateways.gate import Gate, refused
 from gateways.listen import Network, Scope
-from gateways.wrappers import Limit
+from gateways.wrappers import Limit, Reply
 
 PREFIX: Final = "/v1/"
 _WHO: Final = "turret.caller"
@@ -38,10 +38,10 @@ _KEY: Final = re.compile(r'"([!#-~]{1,128})"|([!-~]{1,128})')
 
 def limit(broker: Broker, *, proxies: Sequence[Network] = (), gate: Gate | None = None) -> Limit:
     """How large a request's body may be: `limits.token_bytes` for a tool that needs a token from who shows a good
-    one, `limits.frame_bytes` for all others."""
+    one, `limits.frame_bytes` for all others; the refusal of a token that is no good, so that its bearer renews it."""
     limits = broker.settings.limits
 
-    async def most(scope: Scope) -> int:
+    async def most(scope: Scope) -> int | Reply:
         path: str = scope["path"]
         tool = broker.tools.get(path.removeprefix(PREFIX).removesuffix("/"))
         bearing = any(
@@ -51,7 +51,10 @@ def limit(broker: Broker, *, proxies: Sequence[Network] = (), gate: Gate | None 
         if gate is None or not bearing or not path.startswith(PREFIX) or tool is None or tool.scope is None:
             return limits.frame_bytes
         who = scope[_WHO] = await identify(broker, scope, proxies, bearer=gate.admit)
-        return limits.token_bytes if isinstance(who, Caller) else limits.frame_bytes
+        if isinstance(who, Refusal):
+            status, headers, body = refused(who, scope, gate)
+            return status, [*headers, (b"cache-control", b"no-store")], body
+        return limits.token_bytes
 
     return most
 

@@ -89,8 +89,9 @@ def contain(app: App) -> App:
 
 NO_ROOM: Final = refuse("overloaded", "too many large requests at once", retry_after_ms=1000)
 """Why a large body is not read to its end."""
-Limit = Callable[[Scope], Awaitable[int]]
-"""How many bytes a request may have, by who sends it."""
+Reply = tuple[int, render.Headers, bytes]
+Limit = Callable[[Scope], Awaitable[int | Reply]]
+"""How many bytes a request may have, by who sends it; or what is answered before its body is read."""
 
 
 def limit_body(app: App, most: int | Limit, bounds: Bounds) -> App:
@@ -104,6 +105,9 @@ def limit_body(app: App, most: int | Limit, bounds: Bounds) -> App:
 
     async def admit(scope: Scope, receive: Receive, send: Send, held: Held) -> None:
         limit = most if isinstance(most, int) else await most(scope)
+        if not isinstance(limit, int):
+            await respond(receive, send, limit, bounds)
+            return
         body: bytes | TooLarge | NoRoom | None = None
         size = _declared(scope)
         if size is not None and size > limit:

@@ -342,12 +342,15 @@ async def test_a_good_token_may_send_more_to_a_tool_of_the_network_alone(
     assert len(bearers.asked) == 2
     for path, body, shown in (
         ("/v1/say", larger, good),
-        ("/v1/say", large, bad),
         ("/v1/say", large, {}),
         ("/v1/echo", large, good),
         ("/v1/nothing", large, good),
     ):
         assert (await client.post(path, json=body, headers=shown)).status_code == 413
+    for body in (large, larger, {"text": "x"}):
+        answer = await client.post("/v1/say", json=body, headers=bad)
+        assert (answer.status_code, answer.json()["refusal"]["code"]) == (401, "unauthenticated")
+        assert 'error="invalid_token"' in answer.headers["www-authenticate"], "so that it is renewed"
 
 
 @pytest.mark.requirement("doors.idempotency-header")

@@ -39,7 +39,7 @@ async def follow_task(context: Context, task_id: str, after: str | None) -> Foll
     refused = await allowed(context, SCOPE, True)
     if refused is not None:
         return refused
-    row = await _own(context, task_id)
+    row = await given(context, task_id)
     if isinstance(row, Refusal):
         return row
     reader = await _read(context, row, after)
@@ -63,7 +63,8 @@ async def follow_task(context: Context, task_id: str, after: str | None) -> Foll
     return Followed(view(row), reader)
 
 
-async def _own(context: Context, task_id: str) -> TaskRow | Refusal:
+async def given(context: Context, task_id: str) -> TaskRow | Refusal:
+    """A task that the caller's agent gave; to all others it looks missing. Raises what the store raises."""
     row = await read_task(context.services.store, task_id)
     return row if row is not None and row.requester == me(context) else missing()
 

@@ -24,11 +24,11 @@ from broker.tools.context import Context, Services
 from broker.tools.lookup import disk_full
 from broker.tools.paging import AfterParam, LimitParam, Page, cursor, fitting, read_cursor, read_page
 from broker.tools.registry import tool
+from broker.wire.ids import TaskParam
 from broker.wire.refusals import Refusal, refuse
 from broker.wire.task import Artifact, Outcome, Part, Said, State, View
 
 LIST: Final = 50
-TaskParam = Annotated[str, Meta(min_length=1, max_length=64, description="a task's id")]
 TargetParam = Annotated[
     str, Meta(min_length=1, max_length=64, description="the agent's id: `ag_` and 26 characters")
 ]

@@ -52,6 +52,9 @@ ResourceParam = Annotated[
     str, Meta(pattern=rf"^rs_{ULID}$(?!\n)", description="the resource's id, `rs_` and 26 characters")
 ]
 
+TaskParam = Annotated[str, Meta(min_length=1, max_length=64, description="a task's id")]
+"""Of any form: A2A knows no other answer to an id that is none than that there is no such task."""
+
 
 def ulid(ms: int, entropy: bytes) -> str:
     """The ULID of a Unix millisecond and ten bytes of chance. Raises ValueError for other sizes."""

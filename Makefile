@@ -4,7 +4,7 @@
 #   make test     the tests
 #   make check    what a change must pass: format, lint, types, imports, size, known advisories, tests
 #   make browser  the pages of owners and operators, and the one that verifies, in the Chromium that the system has (installed where it can be, else skipped)
-#   make conformance   the official MCP judges (fetched with npm); writes docs/reference/conformance.md
+#   make conformance   the official judges of MCP and A2A, fetched when it runs; writes docs/reference/conformance.md
 #   make bench    how fast it is: the short form of every measurement (bench/README.md); BENCH_ARGS="dealers ws" chooses
 #   make bench-dealers, bench-mcp, bench-idle, …   one of them at length; BENCH_ARGS="--runs 5 --json" goes to it
 #   make docs     print docs/reference/ from the code again

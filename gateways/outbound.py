@@ -5,13 +5,16 @@
    IPv6 address around an IPv4 one) was never looked at.
 2. Redirects are not followed, proxies of the environment not asked, cookies not kept, and one answer is read: at most
    so many bytes, within so many seconds all told.
-3. What went wrong is said in words that hold nothing of what was asked or answered.
+3. One address is asked A_MINUTE times in a minute at most, however many names it has and however many agents name
+   them: who has us call at somebody's door does it no faster. Others wait, within their own time.
+4. What went wrong is said in words that hold nothing of what was asked or answered.
 
 Source: RFC 6890 and IANA's registries of special-purpose addresses; RFC 6052 (NAT64), 3056 (6to4), 4380 (Teredo).
 """
 
 import ipaddress
 import ssl
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -20,6 +23,8 @@ from urllib.parse import SplitResult, urlsplit
 import h11
 import msgspec
 import trio
+
+from broker.wire.limits import wait_ms
 
 T = TypeVar("T")
 PATIENCE_S: Final = 5.0
@@ -33,6 +38,11 @@ DRAIN_S: Final = 1.0
 MARGIN_S: Final = 0.05
 TRIED: Final = 3
 """Addresses of one name to which a connection is tried."""
+A_MINUTE: Final = 1_200
+"""Connections to one address (IPv6: /64) in a minute; this machine's own loopback is exempt."""
+MINUTE_S: Final = 60.0
+EARLY: Final = 8
+"""Answers of 1xx before the one that counts."""
 NOT_PUBLIC_4: Final = tuple(
     map(
         ipaddress.IPv4Network,
@@ -66,6 +76,26 @@ class Answer(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class _Pace:
+    """When each address was asked in the last minute. Nothing stays of one that was quiet for so long."""
+
+    def __init__(self) -> None:
+        self._asked: OrderedDict[str, deque[float]] = OrderedDict()
+
+    async def turn(self, address: str) -> None:
+        """Wait until this address may be asked again, and count it. Cancelling counts nothing."""
+        if _is_loopback(address):
+            return
+        place = _place(address)
+        while left_ms := wait_ms(self._asked.get(place, ()), trio.current_time(), A_MINUTE, MINUTE_S):  # noqa: ASYNC110
+            await trio.sleep(left_ms / 1000)
+        now = trio.current_time()
+        self._asked.setdefault(place, deque(maxlen=A_MINUTE)).append(now)
+        self._asked.move_to_end(place)
+        while now - next(iter(self._asked.values()))[-1] >= MINUTE_S:
+            self._asked.popitem(last=False)
+
+
 class Outbound:
     """A way out. `loopback`: this machine's own loopback may be asked too, without TLS and on any port (tests)."""
 
@@ -75,6 +105,7 @@ class Outbound:
         self._loopback = loopback
         self._tls = tls
         self._places = trio.CapacityLimiter(at_once)
+        self._pace = _Pace()
 
     async def request(
         self,
@@ -161,6 +192,7 @@ class Outbound:
             raise NotPublic("it has an address that is not public")
         fault: OSError | None = None
         for family, kind, protocol, _, address in found[:TRIED]:
+            await self._pace.turn(str(address[0]))
             link = trio.socket.socket(family, kind, protocol)
             try:
                 await link.connect(address)
@@ -194,6 +226,14 @@ def is_public(address: str) -> bool:
     if isinstance(ip, ipaddress.IPv4Address):
         return not any(ip in each for each in NOT_PUBLIC_4)
     return ip in PUBLIC_6 and not any(ip in each for each in NOT_PUBLIC_6)
+
+
+def _place(address: str) -> str:
+    """What counts as one address: an IPv4 address, an IPv6 /64."""
+    ip = ipaddress.ip_address(address)
+    return str(
+        ip if isinstance(ip, ipaddress.IPv4Address) else ipaddress.IPv6Network((int(ip) >> 64 << 64, 64))
+    )
 
 
 def _is_loopback(address: str) -> bool:
@@ -255,11 +295,12 @@ async def _ask(
 
 
 async def _head(connection: h11.Connection, stream: trio.abc.Stream) -> h11.Response:
-    """The answer's status and headers; what comes before (1xx) is passed over."""
-    while True:
+    """The answer's status and headers; what comes before (1xx) is passed over, a little of it."""
+    for _ in range(EARLY + 1):
         event = await _next(connection, stream)
         if isinstance(event, h11.Response):
             return event
+    raise NoAnswer(f"more than {EARLY} answers came before the one that counts")
 
 
 async def _body(connection: h11.Connection, stream: trio.abc.Stream, most: int) -> bytes:

@@ -10,10 +10,9 @@ import msgspec
 from msgspec import Meta
 
 from broker.actors.push import KIND, RemovePush, SetPush, read_push
-from broker.actors.task import read_task, task_stream
+from broker.actors.task import task_stream
 from broker.core.agent import allowance
 from broker.core.push import PushRow, Secret, judge_url
-from broker.core.task import TaskRow, missing
 from broker.core.taskpush import MOST, Shown, config_of, push_id
 from broker.store.stored import stored
 from broker.tools import agents
@@ -22,13 +21,18 @@ from broker.tools.agents import NO_AGENT
 from broker.tools.context import Context, Services
 from broker.tools.registry import tool
 from broker.tools.sealing import seal
+from broker.tools.task_reader import given
+from broker.wire.ids import TaskParam
 from broker.wire.refusals import Refusal, refuse
 
-TaskParam = Annotated[str, Meta(min_length=1, max_length=64, description="a task's id")]
 ConfigParam = Annotated[
     str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$(?!\n)", description="the push's id among those of its task")
 ]
 _SHOWN: Final = r"^[!-~]([ -~]{0,2046}[!-~])?$(?!\n)"
+UrlParam = Annotated[str, Meta(description="where to: https://, on port 443, of a public address")]
+TokenParam = Annotated[str, Meta(pattern=_SHOWN, description="sent as X-A2A-Notification-Token")]
+SchemeParam = Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,32}$(?!\n)", description="such as Bearer")]
+CredentialsParam = Annotated[str, Meta(pattern=_SHOWN, description="sent with it as Authorization")]
 NO_PUSH: Final = refuse("not_found", "this task has no such push")
 
 
@@ -42,6 +46,12 @@ class TaskPush(msgspec.Struct, frozen=True):
     """Of the Authorization header that is sent; empty: none is."""
     state: str
     """active, failing, or disabled (nothing is sent any more)."""
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What becomes of a task may be pushed there."""
+
+    url: str
 
 
 class TaskPushes(msgspec.Struct, frozen=True):
@@ -62,13 +72,11 @@ class NoTaskPush(msgspec.Struct, frozen=True):
 async def set_task_push(
     context: Context,
     task_id: TaskParam,
-    url: Annotated[str, Meta(description="where to: https://, on port 443, of a public address")],
+    url: UrlParam,
     config_id: ConfigParam | None = None,
-    token: Annotated[str, Meta(pattern=_SHOWN, description="sent as X-A2A-Notification-Token")] | None = None,
-    scheme: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,32}$(?!\n)", description="such as Bearer")]
-    | None = None,
-    credentials: Annotated[str, Meta(pattern=_SHOWN, description="sent with it as Authorization")]
-    | None = None,
+    token: TokenParam | None = None,
+    scheme: SchemeParam | None = None,
+    credentials: CredentialsParam | None = None,
     after: Annotated[
         int, Meta(ge=0, description="what follows so many events of the task; none given: what follows now")
     ]
@@ -77,24 +85,14 @@ async def set_task_push(
     """Have what becomes of a task that you gave posted to a URL, as A2A's StreamResponse. The same config_id again is
     the same push with another URL. At most 5 a task; none for an agent that nobody has claimed."""
     services = context.services
-    row = await _given(context, task_id)
+    row = await given(context, task_id)
     if isinstance(row, Refusal):
         return row
-    agent = await agents.find(services, me(context))
-    if agent is None:
-        return NO_AGENT
-    if not allowance(agent).webhook:
-        said = "an agent that nobody has claimed has nothing pushed"
-        return refuse("quota_exceeded", said, reason="webhook", limit=0)
-    refused = judge_url(url, loopback=services.settings.webhooks.allow_loopback)
+    config = config_id or services.new_id("wh_")
+    refused = await _judge(context, url, scheme, credentials, task_id, config)
+    refused = refused or services.pusher.may_begin(task_id)
     if refused is not None:
         return refused
-    if credentials is not None and scheme is None:
-        return refuse("bad_request", "credentials are sent with a scheme: name it", path="scheme")
-    config = config_id or services.new_id("wh_")
-    others = await _pushes(services, task_id)
-    if len(others) >= MOST and all(config_of(each) != config for each in others):
-        return refuse("quota_exceeded", f"a task has at most {MOST} pushes", reason="pushes", limit=MOST)
     head = await services.store.head(task_stream(task_id))
     shown = msgspec.json.encode(Shown(token or "", scheme or "", credentials or "")).decode()
     push = PushRow(
@@ -114,10 +112,27 @@ async def set_task_push(
     return answer
 
 
+@tool(face="signin", title="Whether a task's changes may be pushed", read_only=True)
+async def judge_task_push(
+    context: Context,
+    url: UrlParam,
+    task_id: TaskParam | None = None,
+    config_id: ConfigParam | None = None,
+    token: TokenParam | None = None,
+    scheme: SchemeParam | None = None,
+    credentials: CredentialsParam | None = None,
+) -> Judged | Refusal:
+    """For A2A's door, where a message brings its push with it: what set_task_push would refuse, before there is a task
+    that its sender does not know of."""
+    row = None if task_id is None else await given(context, task_id)
+    refused = row if isinstance(row, Refusal) else None
+    return refused or await _judge(context, url, scheme, credentials, task_id, config_id) or Judged(url)
+
+
 @tool(face="network", scope="task", title="List a task's pushes", read_only=True)
 async def list_task_pushes(context: Context, task_id: TaskParam) -> TaskPushes | Refusal:
     """Where what becomes of a task that you gave is pushed to."""
-    row = await _given(context, task_id)
+    row = await given(context, task_id)
     if isinstance(row, Refusal):
         return row
     return TaskPushes([_shown(each) for each in await _pushes(context.services, task_id)])
@@ -128,7 +143,7 @@ async def delete_task_push(
     context: Context, task_id: TaskParam, config_id: ConfigParam
 ) -> NoTaskPush | Refusal:
     """End a push of a task that you gave; also where there is none any more."""
-    row = await _given(context, task_id)
+    row = await given(context, task_id)
     if isinstance(row, Refusal):
         return row
     name, gone = push_id(task_id, config_id), NoTaskPush(task_id, config_id, True)
@@ -140,10 +155,31 @@ async def delete_task_push(
     return gone if isinstance(answer, Refusal) and answer.code == "not_found" else answer
 
 
-async def _given(context: Context, task_id: str) -> TaskRow | Refusal:
-    """A task that the caller gave."""
-    row = await read_task(context.services.store, task_id)
-    return row if row is not None and row.requester == me(context) else missing()
+async def _judge(
+    context: Context,
+    url: str,
+    scheme: str | None,
+    credentials: str | None,
+    task_id: str | None,
+    config_id: str | None,
+) -> Refusal | None:
+    """Why a task (None: one that is to be made) can't have this push."""
+    services = context.services
+    agent = await agents.find(services, me(context))
+    if agent is None:
+        return NO_AGENT
+    if not allowance(agent).webhook:
+        said = "an agent that nobody has claimed has nothing pushed"
+        return refuse("quota_exceeded", said, reason="webhook", limit=0)
+    refused = judge_url(url, loopback=services.settings.webhooks.allow_loopback)
+    if refused is not None:
+        return refused
+    if credentials is not None and scheme is None:
+        return refuse("bad_request", "credentials are sent with a scheme: name it", path="scheme")
+    others = [] if task_id is None else await _pushes(services, task_id)
+    if len(others) >= MOST and all(config_of(each) != config_id for each in others):
+        return refuse("quota_exceeded", f"a task has at most {MOST} pushes", reason="pushes", limit=MOST)
+    return None
 
 
 async def _pushes(services: Services, task_id: str) -> list[PushRow]:

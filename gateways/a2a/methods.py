@@ -18,7 +18,7 @@ from broker.wire.task import RESTING, View
 from gateways.a2a import errors
 from gateways.a2a.calls import Call, Method, Result, own, read
 from gateways.a2a.errors import Fault
-from gateways.a2a.pushes import create_push, delete_push, get_push, list_pushes, set_push
+from gateways.a2a.pushes import create_push, delete_push, get_push, judge_push, list_pushes, set_push
 
 PAGE: Final = 50
 MOST: Final = 100
@@ -26,7 +26,11 @@ MOST: Final = 100
 
 async def begin(call: Call, request: a2a.SendMessage) -> View | Fault | Refusal:
     """What SendMessage and SendStreamingMessage have in common: the task, begun or added to."""
-    message = request.message
+    message, config = request.message, request.configuration.task_push_notification_config
+    if config is not None:  # an error must not mean that there is a task after all
+        bad = await judge_push(call, message.task_id or None, config)
+        if bad is not None:
+            return bad
     view = await call.view(
         "send_task",
         target_agent_id=call.agent_id,
@@ -37,7 +41,6 @@ async def begin(call: Call, request: a2a.SendMessage) -> View | Fault | Refusal:
         metadata=message.metadata,
         idempotency_key=call.key,
     )
-    config = request.configuration.task_push_notification_config
     if isinstance(view, View) and config is not None:
         refused = await set_push(call, view.task.task_id, config, view.task.events)
         if not isinstance(refused, dict):

@@ -5,6 +5,8 @@ What a receiver knows us by goes in and never comes out again. Source: A2A speci
 
 from typing import Any
 
+import msgspec
+
 from broker.wire import a2a
 from broker.wire.refusals import Refusal
 from broker.wire.task import View
@@ -24,18 +26,29 @@ async def create_push(call: Call, params: bytes) -> Result:
 
 async def set_push(call: Call, task_id: str, config: a2a.PushConfig, after: int | None) -> Result:
     """Have what follows so many events of a task (None: what follows now) pushed."""
-    shown = config.authentication
-    answer = await call.tool(
-        "set_task_push",
-        task_id=task_id,
-        url=config.url,
-        config_id=config.id or None,
-        token=config.token or None,
-        scheme=shown.scheme if shown is not None else None,
-        credentials=(shown.credentials or None) if shown is not None else None,
-        after=after,
-    )
+    answer = await call.tool("set_task_push", task_id=task_id, after=after, **_given(config))
     return answer if isinstance(answer, Refusal) else _shown(answer)
+
+
+async def judge_push(call: Call, task_id: str | None, config: a2a.PushConfig) -> Refusal | None:
+    """Why a task (None: one that is to be made) can't have this push; looked at before anything is made."""
+    given = {name: value for name, value in _given(config).items() if value is not None}
+    if task_id is not None:
+        given["task_id"] = task_id
+    answer = await call.broker.signin(call.caller, "judge_task_push", msgspec.json.encode(given))
+    return answer if isinstance(answer, Refusal) else None
+
+
+def _given(config: a2a.PushConfig) -> dict[str, str | None]:
+    """A configuration as the tools take it."""
+    shown = config.authentication
+    return {
+        "url": config.url,
+        "config_id": config.id or None,
+        "token": config.token or None,
+        "scheme": shown.scheme if shown is not None else None,
+        "credentials": (shown.credentials or None) if shown is not None else None,
+    }
 
 
 async def get_push(call: Call, params: bytes) -> Result:

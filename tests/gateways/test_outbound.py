@@ -3,6 +3,7 @@
 import json
 import ssl
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -110,6 +111,41 @@ async def test_a_name_that_is_rebound_after_the_look_is_connected_to_where_we_lo
     with pytest.raises(NoAnswer):
         await Outbound().request("GET", "https://app.example/client.json")
     assert (connected, names.asked) == (["1.1.1.1"], 1)
+
+
+@pytest.mark.requirement("signin.outbound")
+async def test_one_address_is_asked_so_many_times_a_minute_whatever_its_names(
+    connected: list[Any], monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
+) -> None:
+    monkeypatch.setattr("gateways.outbound.A_MINUTE", 3)
+    out, began, said = Outbound(), trio.current_time(), list[str]()
+    for host, address, patience_s in [
+        *(("a.example", "1.1.1.1", 5), ("b.example", "1.1.1.1", 5), ("c.example", "1.1.1.1", 5)),
+        *(("d.example", "1.1.1.1", 5), ("a.example", "8.8.8.8", 5), ("e.example", "1.1.1.1", 61)),
+    ]:
+        trio.socket.set_custom_hostname_resolver(Names((address,)))
+        with pytest.raises(NoAnswer) as told:
+            await out.request("GET", f"https://{host}/x", patience_s=patience_s)
+        said.append(str(told.value))
+    refused = "ConnectionRefusedError"
+    assert said == [refused] * 3 + ["it took longer than 5 s"] + [refused] * 2
+    assert connected == ["1.1.1.1"] * 3 + ["8.8.8.8", "1.1.1.1"]
+    assert 60 <= trio.current_time() - began < 61
+
+
+@pytest.mark.requirement("signin.outbound")
+async def test_answers_before_the_answer_are_few() -> None:
+    async def handler(stream: trio.SocketStream) -> None:
+        async with stream:
+            early = int((await stream.receive_some()).split(b" ")[1].removeprefix(b"/"))
+            with suppress(trio.BrokenResourceError):
+                await stream.send_all(b"HTTP/1.1 103 \r\n\r\n" * early + b"HTTP/1.1 204 \r\n\r\n")
+
+    async with listening(handler) as (host, port):
+        way = Outbound(loopback=True)
+        assert (await way.request("GET", f"http://{host}:{port}/8")).status == 204
+        with pytest.raises(NoAnswer, match="answers came before"):
+            await way.request("GET", f"http://{host}:{port}/9")
 
 
 @pytest.mark.requirement("signin.outbound")

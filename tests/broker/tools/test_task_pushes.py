@@ -60,6 +60,17 @@ async def test_a_task_has_five_pushes_and_the_same_one_again_is_no_other(
 
 
 @pytest.mark.requirement("network.a2a.push")
+async def test_a_task_s_pushes_begin_ten_times_a_minute(
+    bench: Bench, given: tuple[Caller, Caller, str]
+) -> None:
+    """Each is an attempt at once, at an address that others own."""
+    ann, _, task_id = given
+    params = {"task_id": task_id, "url": URL, "config_id": "c1"}
+    codes = [code(await bench.call("set_task_push", ann, **params)) for _ in range(12)]
+    assert codes == ["accepted"] * 10 + ["rate_limited"] * 2
+
+
+@pytest.mark.requirement("network.a2a.push")
 @pytest.mark.parametrize(
     "params",
     [

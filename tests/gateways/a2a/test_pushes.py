@@ -119,3 +119,22 @@ async def test_a_url_that_is_no_public_https_one_is_refused(doors: Doors, url: s
     assert (error["code"], error["data"][0]["fieldViolations"][0]["field"]) == (-32602, "url")
     params = {"message": said(), "configuration": {"taskPushNotificationConfig": {"url": url}}}
     assert (await doors.error("SendMessage", params))["code"] == -32602
+    listed = await doors.result("ListTasks", {"historyLength": 5})
+    assert (listed["totalSize"], len(listed["tasks"][0]["history"])) == (1, 1)  # an error has begun no task
+    params["message"]["taskId"] = task["id"]
+    assert (await doors.error("SendMessage", params))["code"] == -32602
+    assert len((await doors.result("GetTask", {"id": task["id"]}))["history"]) == 1
+
+
+@pytest.mark.requirement("network.a2a.foreign")
+async def test_how_many_pushes_a_foreign_task_has_is_told_nobody(doors: Doors) -> None:
+    task = await doors.send()
+    for n in range(5):
+        await doors.result(CREATE, {"taskId": task["id"], "url": URL, "id": f"c{n}"})
+    wishes = {"taskPushNotificationConfig": {"url": URL}, "returnImmediately": True}
+    errors = [
+        await doors.error("SendMessage", {"message": said(taskId=each), "configuration": wishes}, token=token)
+        for token, each in (("eve", task["id"]), ("eve", "tk_" + "0" * 26), ("ann", task["id"]))
+    ]
+    assert [each["code"] for each in errors] == [-32001, -32001, -32000]
+    assert errors[0] == errors[1]

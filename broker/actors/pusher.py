@@ -2,7 +2,7 @@
 is due again.
 
 1. A push with nothing to do is an entry in memory. One that has something to do is a task, which sends one event after
-   the other; AT_ONCE attempts are under way at most.
+   the other; AT_ONCE attempts are under way at most, SHARE of them for one agent.
 2. The place is written at most once in GROUP_S while events are taken, and where the push rests, fails or ends. After a
    restart those since the last place are sent again, under the same ids: none is lost.
 3. Who may not speak is sent nothing: an attempt under way is broken off, and goes on when the agent may speak again.
@@ -42,6 +42,8 @@ from broker.wire.refusals import Refusal
 log = logging.getLogger("turret.pushes")
 AT_ONCE: Final = 64
 """Attempts under way."""
+SHARE: Final = 4
+"""Of these for one agent: one that has many pushes, to receivers that never answer, holds up itself alone."""
 PAGE: Final = 8
 """Events that are read at once: each of many pushes may hold so many while it waits to send them."""
 FOUND: Final = 100
@@ -150,6 +152,7 @@ class Pusher:
         self._pings = Times(1, PING_S, CAP)
         self._begins = Times(BEGINS, 60.0, CAP)
         self._places = trio.CapacityLimiter(AT_ONCE)
+        self._shares: dict[str, trio.CapacityLimiter] = {}
         self._delivered = self._failed = self._disabled = 0
 
     async def run(self) -> None:
@@ -235,6 +238,8 @@ class Pusher:
             del places[name][live.push_id]
             if not places[name]:
                 del places[name]
+        if live.agent_id not in self._agents:
+            self._shares.pop(live.agent_id, None)
 
     def _rouse(self, live: _Live) -> None:
         live.more = True
@@ -355,7 +360,8 @@ class Pusher:
     async def _attempt(self, row: PushRow, occurrence: Occurrence) -> Outcome | None:
         """One attempt; None where the form sends no such event."""
         assert self._courier is not None
-        async with self._places:
+        share = self._shares.setdefault(row.agent_id, trio.CapacityLimiter(SHARE))
+        async with share, self._places:
             now = self._clock.now_ms()
             secrets = tuple(
                 secret for each in live_secrets(row, now) if (secret := self._opened(each.sealed)) is not None

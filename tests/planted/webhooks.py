@@ -29,6 +29,7 @@ MUTANTS = (
     ("webhook.gap", WORKER, 'place, gap = head.oldest - 1, gap or "trimmed"', "place = head.oldest - 1"),
     ("webhook.standing", WORKER, "with self._standing.hold(who, lambda _: live.break_off()):", "if True:"),
     ("webhook.parallel", WORKER, "trio.CapacityLimiter(AT_ONCE)", "trio.CapacityLimiter(1000)"),
+    ("webhook.parallel", WORKER, "trio.CapacityLimiter(SHARE)", "trio.CapacityLimiter(1000)"),
     ("webhook.tools", TOOLS, "if not allowance(agent).webhook:", "if False:"),
     ("webhook.public", OUT, "not all(self._may_ask(", "not any(self._may_ask("),
     ("webhook.receiver", OUT, "with trio.move_on_at(ends), suppress(", "with suppress("),

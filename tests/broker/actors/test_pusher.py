@@ -11,7 +11,7 @@ import trio
 from standardwebhooks import WebhookVerificationError
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from broker.actors.pusher import AT_ONCE, GROUP_S
+from broker.actors.pusher import AT_ONCE, GROUP_S, SHARE
 from broker.app import Outcome
 from broker.clock import VirtualClock
 from broker.core.push import GIVE_UP_MS, PushRow, Secret
@@ -22,6 +22,7 @@ from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 from tests.support.agents import make_agent
 from tests.support.broker import START_MS, Bench, open_bench, tuned
+from tests.support.pairs import agree
 from tests.support.webhooks import URL, Receiver, happens, registered, row_of, settled, verify, world
 
 HOUR_S = 3600
@@ -327,6 +328,29 @@ async def test_who_never_answers_holds_up_nobody_else_and_attempts_are_bounded(
         await settled(bench)
         assert receiver.most == AT_ONCE
         assert len(receiver.posts) == len(agents)
+
+
+@pytest.mark.requirement("webhook.parallel")
+async def test_an_agent_with_many_pushes_has_a_share_of_the_attempts(autojump_clock: MockClock) -> None:
+    receiver = Receiver()
+    receiver.shut = trio.Event()
+    async with world(receiver) as bench:
+        ann, bob, cay = [await make_agent(bench, name) for name in ("Ann", "Bob", "Cay")]
+        await agree(bench, ann, bob, scopes=["task"])
+        await registered(bench, cay)
+        for _ in range(4):
+            task = (await bench.call("send_task", ann, target_agent_id=bob.agent, text="x"))["task"]
+            for n in range(5):
+                params = {"task_id": task["task_id"], "url": URL, "config_id": f"c{n}", "after": 0}
+                assert not isinstance(await bench.call("set_task_push", ann, **params), Refusal)
+        await wait_all_tasks_blocked()
+        assert receiver.under_way == SHARE
+        await happens(bench, cay, 1)
+        await wait_all_tasks_blocked()
+        assert receiver.under_way == SHARE + 1
+        receiver.shut.set()
+        await settled(bench)
+        assert len(receiver.posts) == 4 * 5 + 1
 
 
 async def test_a_fault_ends_no_other_push_and_is_tried_again(

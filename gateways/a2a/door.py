@@ -3,7 +3,8 @@
 1. Whoever calls shows a token with the scope `task` that acts for an agent. Without one nothing is told: neither
    whether there is such an agent nor whether there is such a task.
 2. The card of an agent in the directory is for anybody; that of another one is for agents.
-3. Errors of JSON-RPC and A2A come with status 200, as JSON-RPC has it; a token that won't do with 401 or 403.
+3. Who may call nothing is refused before the body is read: only who may sends more than a frame of the wire.
+4. Errors of JSON-RPC and A2A come with status 200, as JSON-RPC has it; a token that won't do with 401 or 403.
 
 Raw ASGI beside Quart: a stream must be closed at every way out. Bodies are read and bounded before
 (gateways.wrappers). Source: A2A specification 1.0, 3.6, 8.2, 8.6 and 9.
@@ -16,6 +17,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from broker.apart import LARGE, apart
 from broker.app import Broker, Caller
 from broker.tools.access import lacking
 from broker.wire import a2a
@@ -31,13 +33,15 @@ from gateways.bodies import is_json
 from gateways.caller import identify
 from gateways.gate import Gate, refused
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send, values_of
-from gateways.wrappers import limit_body
+from gateways.wrappers import Reply, limit_body
 
 MOST: Final = 262_144
 """Bytes of a request of who shows a token: what a message may have, as the longest JSON for it."""
 MAX_AGE_S: Final = 60
 LONGEST_ID: Final = 128
 SCOPE: Final = "task"
+_WHO: Final = "turret.caller"
+"""In the scope: who asks, where that was looked at before the body was read."""
 _AGENT: Final = re.compile(r"[!-.0-~]{1,64}")
 _KEY: Final = re.compile(r"[!-~]{1,128}")
 _DENIED: Final = frozenset({"unauthenticated", "insufficient_scope", "agent_required", "suspended"})
@@ -54,12 +58,8 @@ def a2a_app(
     bounds: Bounds = Bounds(),  # noqa: B008  # frozen
 ) -> App:
     """The ASGI callable for every path below PREFIX. Without `gate` nobody can show a token, and all are refused."""
-    door, least = _Door(broker, place, proxies, gate), broker.settings.limits.frame_bytes
-
-    async def most(scope: Scope) -> int:
-        return MOST if _header(scope, b"authorization")[:7].lower() == "bearer " else least
-
-    return limit_body(door.answer, most, bounds)
+    door = _Door(broker, place, proxies, gate)
+    return limit_body(door.answer, door.limit, bounds)
 
 
 class _Door:
@@ -68,6 +68,15 @@ class _Door:
         self._place = place
         self._proxies = proxies
         self._gate = gate
+
+    async def limit(self, scope: Scope) -> int | Reply:
+        """How much a request may have; for who shows a token that will not do, the answer."""
+        bearing = _header(scope, b"authorization")[:7].lower() == "bearer "
+        if scope["method"] != "POST" or not bearing:
+            return self._broker.settings.limits.frame_bytes
+        caller = scope[_WHO] = await self._identify(scope)
+        denied = caller if isinstance(caller, Refusal) else _denied(caller)
+        return MOST if denied is None else self._refused(scope, denied)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(PREFIX)
@@ -81,14 +90,17 @@ class _Door:
             no = refuse("bad_request", f"this path is asked by {wanted}", status=405)
             await self._refuse(scope, send, no, (b"allow", wanted.encode()))
         else:
-            bearer = self._gate.admit if self._gate is not None else None
-            caller = await identify(self._broker, scope, self._proxies, bearer=bearer)
+            caller = scope.get(_WHO) or await self._identify(scope)
             if isinstance(caller, Refusal):
                 await self._refuse(scope, send, caller)
             elif is_card:
                 await self._card(scope, send, caller, agent_id)
             else:
                 await self._rpc(scope, receive, send, caller, agent_id)
+
+    async def _identify(self, scope: Scope) -> Caller | Refusal:
+        bearer = self._gate.admit if self._gate is not None else None
+        return await identify(self._broker, scope, self._proxies, bearer=bearer)
 
     async def _card(self, scope: Scope, send: Send, caller: Caller, agent_id: str) -> None:
         facts = await self._broker.signin(caller, "agent_card", msgspec.json.encode({"agent_id": agent_id}))
@@ -116,7 +128,8 @@ class _Door:
         if not is_json(_header(scope, b"content-type")):
             await _send(send, 415, [*render.JSON_HEADERS], errors.NOT_JSON.reply(None))
             return
-        request = jsonrpc.read((await receive())["body"])
+        body: bytes = (await receive())["body"]
+        request = jsonrpc.read(body) if len(body) <= LARGE else await apart(jsonrpc.read, body)
         if isinstance(request, jsonrpc.Malformed):
             await _reply(send, request.reply())
             return
@@ -166,8 +179,12 @@ class _Door:
             await _reply(send, (no if isinstance(no, Fault) else errors.of_refusal(no)).reply(id))
 
     async def _refuse(self, scope: Scope, send: Send, refusal: Refusal, *more: tuple[bytes, bytes]) -> None:
+        status, headers, body = self._refused(scope, refusal)
+        await _send(send, status, [*headers, *more], body)
+
+    def _refused(self, scope: Scope, refusal: Refusal) -> Reply:
         status, headers, body = refused(refusal, scope, self._gate)
-        await _send(send, status, [*headers, (b"cache-control", b"no-store"), *more], body)
+        return status, [*headers, (b"cache-control", b"no-store")], body
 
 
 def _denied(caller: Caller) -> Refusal | None:

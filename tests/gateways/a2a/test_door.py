@@ -1,11 +1,14 @@
 """The door: who may come in, in which version, with what body; and the cards (network.md, A2A)."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import trio
 
 from broker.app import Caller
+from gateways.a2a import door
 from gateways.a2a.card import PREFIX
 from tests.support.a2a import Doors, said
 from tests.support.agents import owner_caller
@@ -32,6 +35,49 @@ async def test_a_token_acts_for_an_agent_and_has_the_scope(doors: Doors) -> None
     doors.bearers._broker = None
     owner = await doors.rpc("ListTasks", token="owner")
     assert (owner.status, owner.json["refusal"]["code"]) == (403, "agent_required")
+
+
+@pytest.mark.requirement("network.a2a.callers")
+@pytest.mark.parametrize(("token", "code"), [("made-up", "unauthenticated"), ("less", "insufficient_scope")])
+async def test_who_may_call_nothing_holds_no_room_for_a_large_body(
+    doors: Doors, token: str, code: str
+) -> None:
+    doors.bearers.give("less", doors.ann, scopes=frozenset({"message"}))
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b" " * 70_000, "more_body": False} if sent else await never()
+
+    async def never() -> Any:
+        await trio.sleep_forever()
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    head = [(b"authorization", f"Bearer {token}".encode()), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": f"{PREFIX}{doors.bob.agent}", "headers": head}
+    with trio.fail_after(1):
+        await doors.app(scope, receive, send)
+    assert sent[0]["status"] == (401 if code == "unauthenticated" else 403)
+    assert json.loads(sent[1]["body"])["refusal"]["code"] == code
+
+
+@pytest.mark.requirement("network.a2a.errors")
+async def test_what_is_large_is_read_beside_the_loop(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    async def apart(judge: Callable[[bytes], Any], body: bytes) -> Any:
+        read.append(len(body))
+        return judge(body)
+
+    monkeypatch.setattr(door, "apart", apart)
+    text = b'{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{},"z":' + b"[" * 60_000
+    shown = {"content_type": "application/json", "a2a_version": "1.0"}
+    for size in (0, 60_000):
+        body = text + b"[" * size
+        answer = await doors.ask(f"{PREFIX}{doors.bob.agent}", "POST", body, "ann", **shown)
+        assert answer.json["error"]["code"] == -32700
+    assert read == [len(text) + 60_000]
 
 
 @pytest.mark.requirement("network.a2a.callers")

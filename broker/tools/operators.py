@@ -12,12 +12,13 @@ import msgspec
 from msgspec import Meta
 
 from broker.actors.agent import AddKey, Assign, Create, Delete, RevokeKey, Rotate, Suspend
-from broker.actors.agentdocs import NO_AGENT
+from broker.actors.agentdocs import NO_AGENT, NameRow
 from broker.actors.once import joined
 from broker.core.agent import AgentRow, Key, Suspension, capabilities_of, judge_description
 from broker.core.conversation import DUE
-from broker.core.names import judge_name
+from broker.core.names import judge_name, looks_of
 from broker.core.secret import digest
+from broker.store.stored import stored
 from broker.tools import agents
 from broker.tools.agents import (
     AgentParam,
@@ -28,7 +29,7 @@ from broker.tools.agents import (
     named,
     prove_key,
 )
-from broker.tools.context import Context
+from broker.tools.context import Context, Services
 from broker.tools.keys import KidParam, PublicKeys, RevokedKey, keys_of
 from broker.tools.paging import AfterParam, LimitParam
 from broker.tools.proof import Proven
@@ -250,10 +251,24 @@ async def list_all_agents(
     tier: Annotated[Literal["standard", "unclaimed", "claimed"], Meta(description="only agents of this tier")]
     | None = None,
     owner_id: OwnerParam | None = None,
+    agent_id: Annotated[str, Meta(pattern=rf"^ag_{ULID}$(?!\n)", description="this agent alone")]
+    | None = None,
+    name: Annotated[str, Meta(min_length=1, max_length=64, description="those whose name looks like this")]
+    | None = None,
     limit: LimitParam = 100,
     after: AfterParam = None,
 ) -> HeldAgents | Refusal:
-    """All agents, or an owner's, or those of a tier, with what operators need to know of them."""
+    """All agents, or an owner's, or those of a tier, with what operators need to know of them; or one, by its id or
+    its name."""
+    sought = {"agent_id": agent_id, "name": name, "owner_id": owner_id, "tier": tier}
+    given = [which for which, value in sought.items() if value is not None]
+    if len(given) > 1 and given[0] != "owner_id":
+        return refuse("bad_request", f"{given[0]} goes alone", path=given[1])
+    if agent_id is not None:
+        found = await agents.find(context.services, agent_id)
+        return named(NO_AGENT, "agent_id") if found is None else HeldAgents([_held(context, found)])
+    if name is not None:
+        return HeldAgents([_held(context, row) for row in await _called(context.services, name)])
     if owner_id is None:
         return await _page(context, ("all", "1") if tier is None else ("tier", tier), limit, after)
     if (missing := await _no_owner(context, owner_id)) is not None:
@@ -298,6 +313,14 @@ async def _ask(context: Context, agent_id: str, command: Any, kind: type[T]) -> 
 async def _no_owner(context: Context, owner_id: str) -> Refusal | None:
     found = await context.services.store.get("owner", owner_id)
     return named(NO_OWNER, "owner_id") if found is None else None
+
+
+async def _called(services: Services, name: str) -> list[AgentRow]:
+    """The agents that have claimed what a name looks like."""
+    looks = [await services.store.get("agentname", look) for look in looks_of(name)]
+    rows = [stored(NameRow, each.doc, "agentname", each.id) for each in looks if each is not None]
+    found = [await agents.find(services, agent_id) for agent_id in sorted({row.agent_id for row in rows})]
+    return [row for row in found if row is not None]
 
 
 async def _page(

@@ -1,5 +1,6 @@
 """Agents and owners: who there is, one agent with its keys, and its suspension."""
 
+import re
 from typing import Any, Final
 
 from broker.wire.refusals import Refusal
@@ -7,9 +8,7 @@ from gateways.console.site import Console, Shown, Visit, away
 from gateways.pages.shell import Moved, Page
 
 TIERS: Final = ("standard", "claimed", "unclaimed")
-PAGE: Final = 100
-LOOKED_AT: Final = 2000
-"""Agents among which one is looked for: operators' tools list agents, and give none by its id."""
+_ID: Final = re.compile(r"ag_[0-9A-Z]{26}")
 DONE: Final = {
     "suspended": "The agent is suspended: it is refused everywhere.",
     "unsuspended": "The agent is no longer suspended.",
@@ -25,8 +24,12 @@ def register(console: Console) -> None:
 def _add_agents(console: Console) -> None:
     async def show(visit: Visit) -> Shown:
         only, after = visit.query.one("only"), visit.query.one("after") or None
-        owner = visit.query.one("owner") or None
-        if only == "suspended":
+        owner, find = visit.query.one("owner") or None, visit.query.one("find").strip()
+        if _ID.fullmatch(find):
+            return Moved(f"/agents/{find}")
+        if find:
+            answer = await console.ask("list_agents", name=find[:64])
+        elif only == "suspended":
             answer = await console.ask("list_suspended_agents", after=after)
         else:
             tier = only if only in TIERS else None
@@ -37,6 +40,7 @@ def _add_agents(console: Console) -> None:
             "agents": [shown(each) for each in answer["agents"]],
             "next": answer.get("next", ""),
             "only": only,
+            "find": find,
         }
         return Page("agents.html", {**values, "owner": owner or "", "filters": ("", *TIERS, "suspended")})
 
@@ -82,20 +86,9 @@ def shown(agent: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _held(console: Console, agent_id: str) -> dict[str, Any] | None:
-    """The agent as list_agents has it, found among LOOKED_AT agents; those that are suspended come first."""
-    for tool in ("list_suspended_agents", "list_agents"):
-        after: str | None = None
-        for _ in range(LOOKED_AT // PAGE):
-            page = await console.ask(tool, after=after, limit=PAGE)
-            if isinstance(page, Refusal):
-                break
-            for each in page["agents"]:
-                if each["agent_id"] == agent_id:
-                    return shown(each)
-            after = page.get("next")
-            if after is None:
-                break
-    return None
+    """The agent as list_agents has it; None for one that is gone."""
+    found = await console.ask("list_agents", agent_id=agent_id)
+    return None if isinstance(found, Refusal) or not found["agents"] else shown(found["agents"][0])
 
 
 def _add_owners(console: Console) -> None:

@@ -66,7 +66,7 @@ async def test_each_command_of_the_page_does_what_it_says(
         else:
             assert program == "ssh"
     assert ran == [
-        *("--out", "register-agent", "list-agents", "review-queue"),
+        *("--out", "register-agent", "list-agents", "list-agents", "review-queue"),
         *("suspend-agent", "list-suspended-agents", "unsuspend-agent"),
         *("list-reports", "resolve-report"),
         *("create-owner", "list-owners", "list-calls"),

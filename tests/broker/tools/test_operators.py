@@ -297,6 +297,14 @@ async def test_lists_are_filtered_and_paged(bench: Bench) -> None:
     assert await names("list_agents", tier="standard") == ["Ann", "Bob"]
     assert await names("list_agents", owner_id=OWNER) == ["Bob"]
     assert await names("list_agents", owner_id=OWNER, tier="claimed") == []
+    assert await names("list_agents", name="bOB") == ["Bob"]
+    assert await names("list_agents", name="\uff22ob") == ["Bob"], "what looks like it is it"
+    assert await names("list_agents", name="Nobody") == []
+    assert await names("list_agents", agent_id=made[1]["agent_id"]) == ["self 1"]
+    gone = await ask(bench, "list_agents", agent_id="ag_01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    assert code(gone) == "not_found"
+    for more in ({"tier": "claimed"}, {"owner_id": OWNER}, {"agent_id": made[1]["agent_id"]}):
+        assert code(await ask(bench, "list_agents", name="Bob", **more)) == "bad_request"
     page = await ask(bench, "list_agents", limit=2)
     assert [each["agent_id"] for each in page["agents"]] == [each["agent_id"] for each in made[:2]]
     assert len(await names("list_agents", after=page["next"])) == 3

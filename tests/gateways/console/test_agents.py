@@ -15,8 +15,17 @@ async def test_an_agent_is_looked_at_suspended_and_unsuspended(bench: Bench, ope
     listed = (await operator.get("/agents")).text
     document(listed)
     assert f'href="/agents/{ann.agent}"' in listed
+    await make_agent(bench, "bob")
+    found = (await operator.get("/agents?find=+Ann+")).text
+    document(found)
+    assert ">ann<" in found
+    assert ">bob<" not in found
+    assert "There is no such agent" in (await operator.get("/agents?find=carol")).text
+    straight = await operator.get(f"/agents?find={ann.agent}")
+    assert straight.headers["location"] == f"/agents/{ann.agent}"
     page = (await operator.get(f"/agents/{ann.agent}")).text
     document(page)
+    assert ">ann<" in page
     fields = dict(OF_FORMS.findall(page))
     suspended = await operator.post(
         "/agents", agent_id=ann.agent, key=fields["key"], do="suspend", reason="<i>spam</i>"

@@ -14,6 +14,7 @@ from broker.actors.guard import CAP, HOUR_S, Times, place_of
 from broker.clock import Clock
 from broker.core.audit import OTHERS, Sum
 from broker.core.grant import ASK_MS
+from broker.store.port import Unit
 from broker.wire.refusals import Refusal, refuse
 
 REGISTRATIONS: Final = 20
@@ -56,6 +57,8 @@ class SignIn:
         self._waiting: dict[str, int] = {}
         self._registrations = Times(REGISTRATIONS, HOUR_S, cap)
         self._refused: dict[tuple[int, str, str], int] = {}
+        self.unwritten: Unit | None = None
+        """Sums that were taken from here, and that the store has not said yes to so far."""
 
     def ask(self, ask: Ask, address: str) -> Refusal | None:
         """Have a request wait for its owner. rate_limited: too many of this address do."""

@@ -12,6 +12,7 @@
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -141,18 +142,29 @@ async def settle(services: Services) -> None:
 
 
 async def _turn(services: Services, *, all: bool, turns: int = 1) -> None:
-    now = services.clock.now_ms()
-    events = services.refusals.events(services.sign_in.take_refused(all=all), now)
     try:
-        if events:
-            puts = tuple(by_itself(services.new_id("au_"), event) for event in events)
-            await services.store.commit(Unit(puts=puts))
+        await _sum_up(services, all=all)
         waits = bool(await services.store.due(WAITING, WAITS, FAR, 1))
-    except (Unavailable, InDoubt, Conflict) as error:
+    except (Unavailable, InDoubt) as error:
         log.warning("the audit goes on later: %s", type(error).__name__)
         return
     if waits:
         await drain(services, turns)
+
+
+async def _sum_up(services: Services, *, all: bool) -> None:
+    """Write down the sums, those first that were not written the last time; what was in doubt may have landed."""
+    sign_in = services.sign_in
+    while True:
+        if sign_in.unwritten is None:
+            sums, now = sign_in.take_refused(all=all), services.clock.now_ms()
+            events = services.refusals.events(sums, now)
+            if not events:
+                return
+            sign_in.unwritten = Unit(puts=tuple(by_itself(services.new_id("au_"), event) for event in events))
+        with suppress(Conflict):
+            await services.store.commit(sign_in.unwritten)
+        sign_in.unwritten = None
 
 
 def _is_replay(answer: Any) -> bool:

@@ -18,6 +18,7 @@ from broker.tools.context import AUDITED_AN_HOUR
 from broker.tools.registry import collect
 from broker.wire.refusals import Refusal
 from tests.keyed.requests import REQUESTS
+from tests.programs.flaky import WAYS, FlakyMemory, Way
 from tests.support.agents import make_agent
 from tests.support.broker import STRANGER, Bench, Party, code, open_bench, tuned
 from tests.support.owners import CHEAP
@@ -270,6 +271,23 @@ async def test_refused_sign_ins_are_summed_each_minute_and_at_a_clean_stop(autoj
         await verb(bench, "failed_proof", kind="operator_token")
     async with open_bench(store=store) as bench:
         assert (await last(bench)).detail["kind"] == "operator_token"
+
+
+@pytest.mark.requirement("audit.refused")
+@pytest.mark.parametrize("way", WAYS)
+async def test_sums_that_the_store_did_not_take_are_written_once_it_does(
+    way: Way, autojump_clock: Any
+) -> None:
+    store = FlakyMemory()
+    async with open_bench(store=store) as bench:
+        await verb(bench, "failed_proof", kind="invalid_token")
+        store.fail(way, lambda unit: bool(unit.puts))
+        await trio.sleep(61)
+        await verb(bench, "failed_proof", kind="invalid_token")
+        await store.land() if way == "late" else None
+        await trio.sleep(125)
+        assert store.way is None, "it did not fail"
+        assert [each.detail["count"] for each in await noted(bench)] == [1, 1]
 
 
 @pytest.mark.requirement("audit.told")

@@ -28,20 +28,14 @@ from gateways import eventstream, render
 from gateways.caller import identify
 from gateways.gate import Gate, refused
 from gateways.listen import App, Network, Receive, Scope, Send, values_of
+from gateways.streaming import HEADERS, RETRY_MS, until_left
 
 PREFIX: Final = "/rings/"
 CHANNELS: Final = "/channels/"
-RETRY_MS: Final = 2_000
-"""How long a client waits before it reconnects in ordinary times."""
 RESTART_MS: Final = (500, 5_500)
 """Between these after a restart, at random, so that not all come back at once."""
 LONGEST_CURSOR: Final = 128
 LONGEST_SEQ: Final = 15
-HEADERS: Final[render.Headers] = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),
-]
 
 
 def rings_app(broker: Broker, *, proxies: Sequence[Network] = (), gate: Gate | None = None) -> App:
@@ -144,13 +138,8 @@ async def _stream(reader: Reader, receive: Receive, send: Send, comment_s: float
     async def pump() -> None:
         nonlocal last
         last = await _pump(reader, send, comment_s)
-        nursery.cancel_scope.cancel()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(pump)
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        nursery.cancel_scope.cancel()
+    await until_left(receive, pump)
     if last is not None:
         await send({"type": "http.response.body", "body": last, "more_body": False})
 

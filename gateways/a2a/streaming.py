@@ -10,6 +10,7 @@
 Source: A2A specification 1.0, 3.1.2, 3.1.6, 3.5.2, 9.4.2; WHATWG HTML, Last-Event-ID.
 """
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -26,14 +27,9 @@ from gateways.a2a.calls import Call, own, read
 from gateways.a2a.errors import Fault
 from gateways.a2a.methods import begin
 from gateways.listen import Receive, Send
+from gateways.streaming import HEADERS, RETRY_MS, until_left
 
 STREAMING: Final = frozenset({"SendStreamingMessage", "SubscribeToTask"})
-RETRY_MS: Final = 2_000
-HEADERS: Final[render.Headers] = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),
-]
 
 
 async def open_stream(
@@ -66,16 +62,7 @@ async def stream(
     """Send until the task is over or the client has left. `fresh`: it begins with the task."""
     async with followed.reader:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-        async with trio.open_nursery() as nursery:
-
-            async def pump() -> None:
-                await _pump(followed, id, fresh, send, comment_s)
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(pump)
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            nursery.cancel_scope.cancel()
+        await until_left(receive, partial(_pump, followed, id, fresh, send, comment_s))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

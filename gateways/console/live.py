@@ -22,6 +22,7 @@ from gateways.console.sessions import Session
 from gateways.console.site import Console, Shown, Visit, away
 from gateways.eventstream import comment, encode
 from gateways.pages.shell import Page
+from gateways.streaming import HEADERS
 
 ROWS: Final = 40
 """Lines of the tape on a page."""
@@ -138,12 +139,6 @@ async def _tell(console: Console, counts: Counts, session: Session, watch: TapeW
 def _events(stream: AsyncIterator[bytes] | bytes) -> Response:
     response = Response(stream, 200)
     response.timeout = None
-    response.headers.update(
-        {
-            "content-type": "text/event-stream; charset=utf-8",
-            "cache-control": "no-store",
-            "x-accel-buffering": "no",
-            "x-content-type-options": "nosniff",
-        }
-    )
+    response.headers.update({name.decode(): value.decode() for name, value in HEADERS})
+    response.headers["x-content-type-options"] = "nosniff"
     return response

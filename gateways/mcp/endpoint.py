@@ -35,6 +35,7 @@ from gateways.mcp.sealed import Seal
 from gateways.mcp.sessions import Session, Sessions
 from gateways.mcp.surface import Surface
 from gateways.oauth.metadata import GUARDED
+from gateways.streaming import wait_left
 from gateways.wrappers import NO_ROOM
 
 ROOT: Final = "/mcp"
@@ -227,7 +228,7 @@ class McpApp:
 
                 async def watch() -> None:
                     nonlocal left
-                    await exchange.wait_gone(http.receive)
+                    await wait_left(http.receive)
                     left = True
                     nursery.cancel_scope.cancel()
 

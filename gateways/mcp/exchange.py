@@ -13,6 +13,7 @@ import trio
 
 from gateways import eventstream, render
 from gateways.mcp.headers import Accept, Headers
+from gateways.streaming import wait_left
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -35,12 +36,6 @@ class Answer(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     headers: render.Headers = []
-
-
-async def wait_gone(receive: Receive) -> None:
-    """Return when the client has disconnected. Cancelling is safe once the body was read whole."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class Reply:
@@ -160,7 +155,7 @@ async def run(
     async def attend() -> None:
         while not http.left.is_set():
             with trio.move_on_at(said_at + keep_alive_s):
-                await wait_gone(http.receive)
+                await wait_left(http.receive)
                 http.left.set()
             if not http.left.is_set() and trio.current_time() >= said_at + keep_alive_s:
                 await say(None)

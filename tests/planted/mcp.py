@@ -131,7 +131,7 @@ MUTANTS = (
     (
         "mcp.disconnect",
         EXCHANGE,
-        "                await wait_gone(http.receive)\n",
+        "                await wait_left(http.receive)\n",
         "                await trio.sleep_forever()\n",
     ),
     ("mcp.keep-alive", EXCHANGE, "if self._started or self._accept.stream_named:", "if self._started:"),

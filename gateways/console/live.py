@@ -86,7 +86,10 @@ def register(console: Console, app: Quart, counts: Counts) -> None:
     """Add the page and its stream."""
 
     async def show(visit: Visit) -> Shown:
-        return Page("now.html", {**counts.figures(), "lines": [], "missed": 0})
+        answer = await console.ask("review_queue")
+        waiting = {} if isinstance(answer, Refusal) else answer
+        reported = {"reported": len(waiting.get("queue", ())), "more": "next" in waiting}
+        return Page("now.html", {**counts.figures(), **reported, "lines": [], "missed": 0})
 
     async def stream(visit: Visit) -> Shown:
         session = visit.session

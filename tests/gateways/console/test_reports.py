@@ -19,8 +19,12 @@ async def test_a_report_is_shown_as_text_and_resolved_and_who_is_suspended_by_it
     bench: Bench, operator: Browser
 ) -> None:
     ann, bob = await make_agent(bench, "ann"), await make_agent(bench, "bob")
+    assert "wait for you" not in (await operator.get("/")).text
     details = "\n".join(each for each in NAUGHTY if "<" in each)[:1900]
     await bench.call("report_agent", ann, target_agent_id=bob.agent, category="spam", details=details)
+    now = (await operator.get("/")).text
+    document(now)
+    assert "Reports about 1 agent wait for you" in now, "the first page says that there is something to do"
     shown = (await operator.get("/reports")).text
     found = document(shown)
     said = next(each for each in found.all("p") if each.attributes.get("class") == "said")

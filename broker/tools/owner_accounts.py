@@ -17,7 +17,7 @@ from broker.store.stored import every, stored
 from broker.tools.context import Context, Services
 from broker.tools.paging import AfterParam, LimitParam, read_page
 from broker.tools.registry import tool
-from broker.tools.sealing import seal
+from broker.tools.sealing import HIDDEN, seal
 from broker.wire.refusals import Refusal, refuse
 
 INVITED_MS: Final = 7 * 86_400_000
@@ -26,7 +26,14 @@ EmailParam = Annotated[
     str, Meta(min_length=3, max_length=MAX_EMAIL, description="the e-mail by which the owner signs in")
 ]
 PasswordParam = (
-    Annotated[str, Meta(max_length=MAX_PASSWORD, description="the first password: 12 to 256 characters")]
+    Annotated[
+        str,
+        Meta(
+            max_length=MAX_PASSWORD,
+            description="the first password: 12 to 256 characters",
+            extra_json_schema=HIDDEN,
+        ),
+    ]
     | None
 )
 InvitationParam = Annotated[

@@ -19,6 +19,8 @@ from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 
 _PURPOSE: Final = b"turret: secrets in remembered answers\0"
+HIDDEN: Final = {"writeOnly": True}
+"""In the schema of a param that is a secret: it is taken, and shown nowhere (JSON Schema, 9.4 of its validation)."""
 
 
 def seal(services: Services, secret: str) -> str:

@@ -20,7 +20,7 @@ from broker.tools.access import me
 from broker.tools.agents import NO_AGENT
 from broker.tools.context import Context, Services
 from broker.tools.registry import tool
-from broker.tools.sealing import seal
+from broker.tools.sealing import HIDDEN, seal
 from broker.tools.task_reader import given
 from broker.wire.ids import TaskParam
 from broker.wire.refusals import Refusal, refuse
@@ -30,9 +30,13 @@ ConfigParam = Annotated[
 ]
 _SHOWN: Final = r"^[!-~]([ -~]{0,2046}[!-~])?$(?!\n)"
 UrlParam = Annotated[str, Meta(description="where to: https://, on port 443, of a public address")]
-TokenParam = Annotated[str, Meta(pattern=_SHOWN, description="sent as X-A2A-Notification-Token")]
+TokenParam = Annotated[
+    str, Meta(pattern=_SHOWN, description="sent as X-A2A-Notification-Token", extra_json_schema=HIDDEN)
+]
 SchemeParam = Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,32}$(?!\n)", description="such as Bearer")]
-CredentialsParam = Annotated[str, Meta(pattern=_SHOWN, description="sent with it as Authorization")]
+CredentialsParam = Annotated[
+    str, Meta(pattern=_SHOWN, description="sent with it as Authorization", extra_json_schema=HIDDEN)
+]
 NO_PUSH: Final = refuse("not_found", "this task has no such push")
 
 

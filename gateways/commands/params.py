@@ -9,6 +9,7 @@ import click
 import msgspec
 
 _FORM: Final = {"object": " (JSON, @FILE or -)", "array": " (may be repeated)"}
+_FILED: Final = " (@FILE or -, since others here can read a command's arguments)"
 _TAKEN: Final = frozenset(
     {"url", "key", "wire", "json", "help", "agent", "token_file", "new_key", "config"}
     | {"operator_url", "operator_token_file"}
@@ -25,7 +26,7 @@ def option_of(name: str, schema: Mapping[str, Any], required: bool) -> click.Opt
         type=_KIND.get(kind, click.STRING),
         multiple=kind == "array",
         required=required,
-        help=_words(schema) + _FORM.get(kind, ""),
+        help=_words(schema) + (_FILED if _is_secret(schema) else _FORM.get(kind, "")),
     )
 
 
@@ -50,17 +51,29 @@ def take_params(schemas: Mapping[str, Mapping[str, Any]], values: Mapping[str, A
 
 
 def read_value(schema: Mapping[str, Any], value: Any) -> Any:
-    """An option's value as the tool takes it. An object keeps its members' own text, down to each digit."""
+    """An option's value as the tool takes it. An object keeps its members' own text, down to each digit; a secret is
+    not taken from the command line."""
     if schema.get("type") == "array":
         return list(value) if value else None
+    if value is not None and _is_secret(schema):
+        if value != "-" and not value.startswith("@"):
+            raise click.UsageError("a secret is no argument: give @FILE, or - for standard input")
+        return _text(value).removesuffix("\n").removesuffix("\r")
     if value is None or schema.get("type") != "object":
         return value
-    text = value
-    if value == "-":
-        text = sys.stdin.read()
-    elif value.startswith("@"):
-        text = Path(value[1:]).read_text(encoding="utf-8")
     try:
-        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        return msgspec.json.decode(_text(value), type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, RecursionError) as fault:
         raise click.UsageError(f"that is no JSON object: {fault}") from None
+
+
+def _text(value: str) -> str:
+    """What a value stands for: itself, a file's text (@FILE), or what comes on standard input (-)."""
+    if value == "-":
+        return sys.stdin.read()
+    return Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
+
+
+def _is_secret(schema: Mapping[str, Any]) -> bool:
+    """Whether a param is a secret, as its schema says: it is taken, and never shown."""
+    return bool(schema.get("writeOnly"))

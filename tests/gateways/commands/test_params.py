@@ -7,6 +7,8 @@ import click
 import msgspec
 import pytest
 
+from broker.app import AREAS
+from broker.tools.registry import collect
 from gateways.commands.params import option_name, option_of, read_value, take_params
 
 OBJECT = {"type": "object"}
@@ -60,3 +62,32 @@ def test_an_object_comes_as_json_from_a_file_or_from_standard_input(
     for value in ("[]", "{", "[" * 5000):
         with pytest.raises(click.UsageError, match="no JSON object"):
             read_value(OBJECT, value)
+
+
+@pytest.mark.requirement("threat.secrets-told")
+def test_a_secret_comes_from_a_file_or_standard_input_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = {"type": "string", "writeOnly": True}
+    file = tmp_path / "password"
+    file.write_text(" a long secret \n")
+    monkeypatch.setattr("sys.stdin", io.StringIO(" a long secret \r\n"))
+    assert [read_value(schema, value) for value in (f"@{file}", "-", None)] == [" a long secret "] * 2 + [
+        None
+    ]
+    with pytest.raises(click.UsageError, match="a secret is no argument") as refused:
+        read_value(schema, "hunter2")
+    assert "hunter2" not in str(refused.value)
+    assert "@FILE or -" in str(option_of("password", schema, False).help)
+
+
+@pytest.mark.requirement("threat.secrets-told")
+def test_every_param_that_is_a_secret_is_marked() -> None:
+    params = [
+        (name, schema)
+        for tool in (*collect("public").values(), *collect("operator").values())
+        for name, schema in tool.input_schema["properties"].items()
+    ]
+    marked = {name for name, schema in params if schema.get("writeOnly")}
+    assert AREAS
+    assert marked == {name for name, _ in params if name in ("password", "token", "credentials", "secret")}

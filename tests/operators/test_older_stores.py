@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio.testing
 
 from broker.actors.check import Counts, check_store
 from broker.store import sqlite_check, sqlite_file
@@ -62,3 +63,35 @@ async def test_what_is_in_an_older_store_is_in_the_lists(tmp_path: Path, autojum
         assert snapshot is not None
         faults += [each for each in check_store(snapshot, Counts()) if isinstance(each, Fault)]
     assert [each for each in faults if each.where != "audit"] == []  # no bench leaves its key in the store
+
+
+@pytest.mark.requirement("store.schema", "moderation.channels")
+async def test_agents_that_had_gone_leave_the_channels_of_an_older_store(
+    tmp_path: Path, autojump_clock: Any
+) -> None:
+    store = SqliteStore(tmp_path, hop="inline")
+    async with open_bench(store=store) as bench:
+        ann, gone = await make_agent(bench, "Ann"), await make_agent(bench, "Gone", test=True)
+        for owner, other, name in ((ann, gone, "town"), (gone, ann, "city")):
+            made = await bench.call("create_channel", owner, name=name)
+            await bench.call("join_channel", other, channel_id=made["channel_id"])
+    await store.aclose()
+    path = tmp_path / sqlite_file.FILE
+    make_older(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        one = "SELECT id FROM document WHERE kind = 'agent' AND name = ?"
+        for statement in (
+            f"DELETE FROM mark WHERE document IN ({one})",
+            f"DELETE FROM document WHERE id IN ({one})",
+        ):
+            db.execute(statement, (gone.agent,))
+    store = SqliteStore(tmp_path, hop="inline")
+    async with open_bench(store=store) as bench:
+        await trio.testing.wait_all_tasks_blocked()
+        listed = (await bench.call("list_channels", ann))["channels"]
+        assert {each["name"]: (each["owner_agent_id"], each["members"]) for each in listed} == {
+            "town": (ann.agent, 1),
+            "city": (None, 1),
+        }
+        assert await bench.store.due("leaving", "due", 2**62, 1) == []
+    await store.aclose()

@@ -19,10 +19,7 @@ from gateways.console.sessions import Session, Sessions
 from gateways.console.words import clock, size, stamp
 from gateways.operator.gate import OperatorGate
 from gateways.pages.browser import (
-    TOKEN,
     Form,
-    is_ours,
-    is_token,
     new_secret,
     read_cookie,
     read_form,
@@ -30,10 +27,11 @@ from gateways.pages.browser import (
     write_cookie,
 )
 from gateways.pages.shell import HEADERS, TEMPLATES, Moved, Page, Shell
-from gateways.pages.site import STALE, message, sentence, wait_words
+from gateways.pages.site import STALE, message, sentence, take_form, wait_words
 
 HERE: Final = Path(__file__).parent
 ASSETS: Final = HERE / "assets"
+SCRIPTS: Final = ("htmx.min.js", "htmx-ext-sse.js", "console.js")
 SIGN_IN: Final = "/sign-in"
 COOKIE: Final = "turret-operator"
 POLICY: Final = (
@@ -179,8 +177,8 @@ class Console:
         )
         if request.method != "POST":
             return visit
-        form = read_form(await request.get_data(cache=False, as_text=False, parse_form_data=False))
-        if form is None or sent is None or not _from_here() or not is_token(form.one(TOKEN), sent):
+        form = await take_form(sent)
+        if form is None:
             return message(*STALE, status=403, back="/")
         return msgspec.structs.replace(visit, form=form)
 
@@ -189,19 +187,7 @@ class Console:
             return self._shell.respond_style()
         if name not in self._assets:
             return self._respond(message("There is nothing like that here", "", status=404, back="/"), None)
-        response = self._shell.respond_style()
-        response.set_data(self._assets[name])
-        response.headers["content-type"] = "text/javascript; charset=utf-8"
-        return response
-
-
-SCRIPTS: Final = ("htmx.min.js", "htmx-ext-sse.js", "console.js")
-
-
-def _from_here() -> bool:
-    given = request.headers
-    origin, site = given.get("origin", ""), given.get("sec-fetch-site", "")
-    return is_ours(origin=origin, site=site, host=given.get("host", ""), public_url=None)
+        return self._shell.respond_asset(self._assets[name], "text/javascript; charset=utf-8")
 
 
 def away(refusal: Refusal, back: str = "/") -> Page:

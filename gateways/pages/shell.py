@@ -95,11 +95,15 @@ class Shell:
         return self._templates.get_template(template).render(values)
 
     def respond_style(self) -> Response:
-        """The one style sheet; its address changes with it."""
-        response = Response(self.style)
+        """The one style sheet."""
+        return self.respond_asset(self.style, "text/css; charset=utf-8")
+
+    def respond_asset(self, text: bytes, kind: str) -> Response:
+        """A file that pages load, kept by browsers for good: its address has to change with it."""
+        response = Response(text)
         response.headers.update(
             {
-                "content-type": "text/css; charset=utf-8",
+                "content-type": kind,
                 "cache-control": "public, max-age=31536000, immutable",
                 "x-content-type-options": "nosniff",
             }

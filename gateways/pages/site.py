@@ -112,9 +112,8 @@ class Site:
             fresh=sent is None,
         )
         if request.method == "POST":
-            text = await request.get_data(cache=False, as_text=False, parse_form_data=False)
-            form = read_form(text)
-            if form is None or sent is None or not self._is_ours() or not is_token(form.one(TOKEN), sent):
+            form = await take_form(sent, self._public_url)
+            if form is None:
                 return message(*STALE, status=403, back=_back_to(visit))
             visit = msgspec.structs.replace(visit, form=form)
         if sent is None:
@@ -124,11 +123,6 @@ class Site:
             return msgspec.structs.replace(visit, owner_id=signed["owner_id"], email=signed["email"])
         return visit if signed.code == "unauthenticated" else away(signed)
 
-    def _is_ours(self) -> bool:
-        given = request.headers
-        origin, site = given.get("origin", ""), given.get("sec-fetch-site", "")
-        return is_ours(origin=origin, site=site, host=given.get("host", ""), public_url=self._public_url)
-
     def _fault(self, number: str) -> Response:
         words = (
             "Something went wrong here",
@@ -136,6 +130,16 @@ class Site:
             f"{number}.",
         )
         return self._shell.respond(message(*words, status=500), _nobody())
+
+
+async def take_form(secret: str | None, public_url: str | None = None) -> Form | None:
+    """The form of the request at hand, if a page of ours made it for the browser whose cookie is this; else None."""
+    given = request.headers
+    origin, site, host = given.get("origin", ""), given.get("sec-fetch-site", ""), given.get("host", "")
+    if secret is None or not is_ours(origin=origin, site=site, host=host, public_url=public_url):
+        return None
+    form = read_form(await request.get_data(cache=False, as_text=False, parse_form_data=False))
+    return form if form is not None and is_token(form.one(TOKEN), secret) else None
 
 
 def _back_to(visit: Visit) -> str:

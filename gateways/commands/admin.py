@@ -16,7 +16,7 @@ import msgspec
 
 from broker.app import AREAS, Tool
 from broker.tools.registry import collect
-from gateways.client.errors import Disconnected
+from gateways.client.errors import Disconnected, Refused
 from gateways.client.link import ANSWER_S
 from gateways.client.mcp_link import ToolCaller
 from gateways.client.signer import join_params
@@ -31,6 +31,7 @@ _NO_TOKEN: Final = (
     f"this needs the operators' token: --operator-token-file FILE, or {OPERATOR} (turret operator-token makes one, and "
     "turret serve takes it the same way)"
 )
+_OTHER: Final = ", and was shown the token: ready.operator of turret serve --json says where that port is"
 _HELP: Final = {
     "operator_url": f"The operators' port, http(s)://HOST:PORT. Env TURRET_OPERATOR_URL. [{DEFAULT_URL}]",
     "operator_token_file": f"A file with the operators' token; - for stdin. Env TURRET_OPERATOR_TOKEN_FILE, or the "
@@ -184,6 +185,10 @@ async def _ask(place: Place, tool: Tool, params: dict[str, Any]) -> Any:
         except Disconnected as lost:
             if isinstance(lost.__context__, httpx.ConnectError):
                 raise Failure("cannot_connect", _nobody(place.url), NO_CONNECTION) from None
+            raise
+        except Refused as refused:
+            if refused.code == "unauthenticated" and "operators'" not in refused.refusal.message:
+                raise Failure("unauthenticated", f"{place.url} is not an operators' port{_OTHER}") from None
             raise
     return msgspec.json.decode(answer)
 

@@ -9,6 +9,7 @@ from gateways.commands.admin import command_for, tools
 from gateways.commands.params import option_name
 from gateways.operator.server import operator_app
 from gateways.operator.token import OperatorToken
+from tests.gateways.client.live import Live
 from tests.gateways.commands.conftest import Turret
 from tests.support.broker import Bench, open_bench
 from tests.support.network import refused_port, serving
@@ -135,3 +136,14 @@ async def test_what_stands_in_the_way_is_one_line(
     assert (open_to_all.code, "chmod o-rwx" in open_to_all.err) == (2, True)
     unknown = await turret("admin", "send-call")
     assert (unknown.code, "No such command" in unknown.err) == (2, True)
+
+
+@pytest.mark.requirement("operator.admin")
+async def test_the_public_port_is_said_to_be_no_operators_port(
+    turret: Turret, live: Live, token: str
+) -> None:
+    ran = await turret("admin", "--operator-url", live.http, "--operator-token-file", token, "list-agents")
+    assert (
+        ran.code,
+        ran.err.startswith(f"turret: unauthenticated: {live.http} is not an operators' port"),
+    ) == (1, True)

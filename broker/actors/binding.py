@@ -15,7 +15,7 @@ from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor, Told
 from broker.core.pairviews import IrcAccount
 from broker.store.port import Put, Store
-from broker.store.stored import stored
+from broker.store.stored import every, stored
 from broker.wire.refusals import refuse
 
 MOST: Final = 16
@@ -109,6 +109,6 @@ async def read_accounts(store: Store, agent_id: str) -> tuple[IrcAccount, ...]:
 
 
 async def unbind_all(store: Store, agent_id: str) -> list[Put]:
-    """What frees the accounts of an agent that goes."""
-    found = await store.find("irc", "agent", agent_id, limit=MOST)
-    return [Put("irc", each.id, each.version, None) for each in found]
+    """What frees the accounts of an agent that goes: all of them, also where several were bound at once and they are
+    more than MOST."""
+    return [Put("irc", each.id, each.version, None) async for each in every(store, "irc", "agent", agent_id)]

@@ -7,6 +7,7 @@ from broker.actors.binding import MOST, Bind, Unbind, read_accounts
 from broker.core.irc import account_key
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, code
+from tests.support.registration import OPERATOR
 
 
 @pytest.mark.requirement("moderation.irc")
@@ -43,3 +44,17 @@ async def test_an_agent_has_so_many_accounts_and_keeps_what_it_has(bench: Bench)
     assert [await bind(each) for each in range(MOST + 1)] == ["accepted"] * MOST + ["quota_exceeded"]
     assert await bind(0, "N0") == "accepted"  # the same account, written in another way
     assert (await read_accounts(bench.store, ann))[0].nick == "N0"
+
+
+@pytest.mark.requirement("moderation.irc")
+async def test_accounts_that_were_bound_at_once_are_all_free_when_their_agent_goes(bench: Bench) -> None:
+    ann = str((await make_agent(bench, "Ann", test=True)).agent)
+
+    async def bind(number: int) -> None:
+        await bench.call("bind_irc_account", OPERATOR, agent_id=ann, network="libera", nick=f"n{number}")
+
+    async with trio.open_nursery() as nursery:
+        for number in range(MOST + 5):
+            nursery.start_soon(bind, number)
+    await bench.call("delete_test_agent", OPERATOR, agent_id=ann)
+    assert (await bench.call("list_irc_bindings", OPERATOR))["bindings"] == []

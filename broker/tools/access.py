@@ -2,15 +2,17 @@
 
 1. The order is the order of the answers: without a token nothing else is told.
 2. Who listens by a token (an agent's stream, its desks', its conversations) needs LISTEN: these hold its messages.
-3. What waits ends with the right by which it waits.
+3. What waits or is read ends with the right by which it began.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
 
-from broker.actors.reader import OVER
+from broker.actors.reader import OVER, Reader
 from broker.tools.context import Caller, Context, Services
 from broker.wire.refusals import Refusal, refuse
 
@@ -67,6 +69,42 @@ def unheard(caller: Caller, words: str) -> Refusal:
 def run_out(caller: Caller) -> Refusal:
     """Why a caller's right ends at its `until`: a statement's time, or a token's."""
     return OVER if caller.pk is not None else _RUN_OUT
+
+
+async def open_reader(
+    context: Context,
+    stream: str,
+    after: str | None,
+    *,
+    code: str | None = None,
+    held: ExitStack | None = None,
+) -> Reader | Refusal:
+    """A reader of a stream after a cursor, which ends at once where the caller's right to speak ends; or why that has
+    ended by now. `code`: the desk through which it is followed. `held` is left when the reader closes.
+
+    Enter or close the reader. Raises what the store raises. Cancelling subscribes nothing; where no reader comes of it
+    `held` is left too.
+    """
+    services, caller = context.services, context.caller
+    held = held or ExitStack()
+    try:
+        reader = await services.hub.read(
+            stream, after, code=code, until=caller.until, over=run_out(caller), held=held
+        )
+    except BaseException:
+        held.close()
+        raise
+    try:
+        # Whose right is over gets nothing more, also of what waits for it.
+        held.enter_context(services.standing.hold(caller, partial(reader.end, at_once=True)))
+        refused = await services.standing.judge(caller)  # it may have ended before it was held
+    except BaseException:
+        reader.close()
+        raise
+    if refused is not None:
+        reader.close()
+        return refused
+    return reader
 
 
 async def while_allowed(services: Services, caller: Caller, run: Callable[[], Awaitable[T]]) -> T | Refusal:

@@ -11,7 +11,7 @@ import msgspec
 from broker.actors.channel import FollowBegan, HasRead, channel_name, read_channel, read_member
 from broker.actors.streams import Reader
 from broker.core.channel import inside
-from broker.tools.access import allowed, me, run_out
+from broker.tools.access import allowed, me, open_reader
 from broker.tools.context import Context
 from broker.wire.events import Cursor, read_cursor, stream_tag
 from broker.wire.refusals import Refusal, refuse
@@ -34,25 +34,25 @@ async def follow_channel(
         return refused
     if after is not None and after_seq is not None:
         return refuse("bad_request", "after and after_seq say the same: give one of them", path="after_seq")
-    services, caller, agent_id = context.services, context.caller, me(context)
+    services, agent_id = context.services, me(context)
     stream = channel_name(channel_id)
     if after_seq is not None:
         epoch = (await services.store.head(stream)).epoch
         after = Cursor(stream_tag(stream), epoch, after_seq).text()
     held = ExitStack()
-    reader = await services.hub.read(stream, after, until=caller.until, over=run_out(caller), held=held)
+    reader = await open_reader(context, stream, after, held=held)
+    if isinstance(reader, Refusal):
+        return reader
     try:
-        end = partial(reader.end, at_once=True)
         # Last in, first out: when the actor hears that it has ended, nobody follows any more.
         if reads:
             held.callback(
                 lambda: services.house.rouse("channel", channel_id, HasRead(agent_id, reader.position))
             )
+        end = partial(reader.end, at_once=True)
         held.enter_context(services.followers.hold(channel_id, agent_id, end, reads=reads))
-        held.enter_context(services.standing.hold(caller, end))
         services.house.tell("channel", channel_id, FollowBegan(agent_id))
-        # It may have been removed, or suspended, before it was held.
-        refused = await services.standing.judge(caller) or await _outside(context, channel_id)
+        refused = await _outside(context, channel_id)  # it may have been removed before it was held
     except BaseException:
         reader.close()
         raise

@@ -5,12 +5,11 @@ A reader counts as presence while it is open, and ends at once where its caller'
 """
 
 from contextlib import ExitStack
-from functools import partial
 
 from broker.actors.calls import agent_stream, stream_name
 from broker.actors.streams import Reader
 from broker.core.desk import DeskRow
-from broker.tools.access import may_listen, run_out, unheard
+from broker.tools.access import may_listen, open_reader, unheard
 from broker.tools.context import Caller, Context, Services
 from broker.tools.lookup import keep_in_use, resolve, unknown_desk
 from broker.wire.ids import Pk
@@ -29,14 +28,16 @@ async def follow_stream(context: Context, code: str | None, after: str | None) -
     code = code or caller.code
     if code is None and caller.agent is not None:
         stream = agent_stream(caller.agent)
-        return may_listen(caller) or await _read(services, caller, stream, caller.agent, after)
+        return may_listen(caller) or await _read(context, stream, caller.agent, after)
     row = await resolve(services, code) if code is not None else None
     if code is not None and row is None:
         return unknown_desk(code)
     pk = _reads_as(services, caller, row)
     if isinstance(pk, Refusal):
         return pk
-    reader = await _read(services, caller, stream_name(pk), pk, after, code)
+    reader = await _read(context, stream_name(pk), pk, after, code)
+    if isinstance(reader, Refusal):
+        return reader
     try:
         await keep_in_use(services, pk)
         row = await resolve(services, code) if code is not None else None
@@ -71,17 +72,8 @@ def _reads_as(services: Services, caller: Caller, row: DeskRow | None) -> Pk | R
 
 
 async def _read(
-    services: Services, caller: Caller, stream: str, reads_as: str, after: str | None, code: str | None = None
-) -> Reader:
+    context: Context, stream: str, reads_as: str, after: str | None, code: str | None = None
+) -> Reader | Refusal:
     held = ExitStack()
-    held.enter_context(services.presence.attach(reads_as))
-    try:
-        reader = await services.hub.read(
-            stream, after, code=code, until=caller.until, over=run_out(caller), held=held
-        )
-    except BaseException:
-        held.close()
-        raise
-    # The reader closes what it holds. Whose right is over gets nothing more, also of what waits for it.
-    held.enter_context(services.standing.hold(caller, partial(reader.end, at_once=True)))
-    return reader
+    held.enter_context(context.services.presence.attach(reads_as))
+    return await open_reader(context, stream, after, code=code, held=held)

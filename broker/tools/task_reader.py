@@ -4,14 +4,14 @@ What stands in the task is what its stream has told up to the place that the tas
 follows its stream from there, gets each change once, whatever happens in between.
 """
 
-from contextlib import ExitStack
-from functools import partial
 from typing import NamedTuple
+
+import msgspec
 
 from broker.actors.streams import Reader
 from broker.actors.task import read_task, task_stream
 from broker.core.task import TaskRow, missing, view
-from broker.tools.access import allowed, me, run_out
+from broker.tools.access import allowed, me, open_reader
 from broker.tools.context import Context
 from broker.wire.events import Cursor, stream_tag
 from broker.wire.refusals import Refusal
@@ -43,23 +43,15 @@ async def follow_task(context: Context, task_id: str, after: str | None) -> Foll
     if isinstance(row, Refusal):
         return row
     reader = await _read(context, row, after)
-    if after is not None and not reader.resume.recovered:
-        resume = reader.resume
+    if isinstance(reader, Refusal):
+        return reader
+    lost = reader.resume
+    if after is not None and not lost.recovered:
         reader.close()
         reader = await _read(context, row, None)
-        reader.resume = type(resume)(
-            recovered=False, from_=reader.resume.from_, head=reader.resume.head, reason=resume.reason
-        )
-    try:
-        refused = await context.services.standing.judge(
-            context.caller
-        )  # it may have ended before it was held
-    except BaseException:
-        reader.close()
-        raise
-    if refused is not None:
-        reader.close()
-        return refused
+        if isinstance(reader, Refusal):
+            return reader
+        reader.resume = msgspec.structs.replace(reader.resume, recovered=False, reason=lost.reason)
     return Followed(view(row), reader)
 
 
@@ -69,12 +61,9 @@ async def given(context: Context, task_id: str) -> TaskRow | Refusal:
     return row if row is not None and row.requester == me(context) else missing()
 
 
-async def _read(context: Context, row: TaskRow, after: str | None) -> Reader:
-    services, caller, stream = context.services, context.caller, task_stream(row.task_id)
+async def _read(context: Context, row: TaskRow, after: str | None) -> Reader | Refusal:
+    stream = task_stream(row.task_id)
     if after is None:
-        epoch = (await services.store.head(stream)).epoch
+        epoch = (await context.services.store.head(stream)).epoch
         after = Cursor(stream_tag(stream), epoch, row.told).text()
-    held = ExitStack()
-    reader = await services.hub.read(stream, after, until=caller.until, over=run_out(caller), held=held)
-    held.enter_context(services.standing.hold(caller, partial(reader.end, at_once=True)))
-    return reader
+    return await open_reader(context, stream, after)

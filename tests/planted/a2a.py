@@ -71,7 +71,7 @@ MUTANTS = (
     ("network.a2a.resume", READER, "epoch, row.told).text()", "epoch, 0).text()"),
     (
         "network.a2a.ends",
-        READER,
+        "broker/tools/access.py",
         "held.enter_context(services.standing.hold(caller, partial(reader.end, at_once=True)))",
         "pass",
     ),

@@ -55,7 +55,7 @@ MUTANTS = (
     (
         "presence.stream",
         "broker/tools/stream_reader.py",
-        "held.enter_context(services.presence.attach(reads_as))",
+        "held.enter_context(context.services.presence.attach(reads_as))",
         "pass",
     ),
     (

@@ -8,8 +8,9 @@ import trio
 
 from broker.actors.standing import Facts
 from broker.app import Caller, Ended, Watch
+from broker.store.port import Head
 from broker.wire.refusals import Refusal
-from tests.support.agents import make_agent
+from tests.support.agents import make_agent, suspend
 from tests.support.broker import ANYONE, Bench, code
 
 
@@ -116,3 +117,19 @@ async def test_a_stream_read_by_a_token_ends_with_it_and_says_so(bench: Bench, a
             await reader.receive()
     assert ended.value.refusal.code == "unauthenticated"
     assert trio.current_time() - start == pytest.approx(900, abs=1)
+
+
+@pytest.mark.requirement("doors.right-lost")
+async def test_a_right_that_ends_while_a_stream_is_opened_opens_none(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = await make_agent(bench, "Ann")
+    head = bench.store.head
+
+    async def slow(stream: str) -> Head:
+        suspend(bench, ann)
+        return await head(stream)
+
+    monkeypatch.setattr(bench.store, "head", slow)
+    assert code(await bench.broker.follow(ann)) == "suspended"
+    assert bench.broker.statistics().readers == 0

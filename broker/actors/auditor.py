@@ -48,6 +48,8 @@ BATCH: Final = 64
 MOST: Final = 1024
 """Notes that one letter has done."""
 FAR: Final = 2**62
+LONGEST: Final = 18
+"""Digits of a row's number."""
 
 
 class Drain(msgspec.Struct, frozen=True):
@@ -99,6 +101,13 @@ class Witness:
 def row_id(n: int) -> str:
     """The document id of row `n`: their order is that of the numbers."""
     return f"{n:012d}"
+
+
+def number_of(id: str) -> int | None:
+    """The number of the row with this id; None: it is no row's."""
+    text = str(id)  # in a damaged file it may be anything
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST else 0
+    return number if number and row_id(number) == id else None
 
 
 class AuditorActor(Actor[Log]):

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from broker.actors.auditor import HEAD, KEY, ROW, row_id
+from broker.actors.auditor import HEAD, KEY, ROW, number_of, row_id
 from broker.core.audit import index_of
 from broker.core.conversation import Restored
 from broker.store.port import Fault, Snapshot, Step
@@ -48,8 +48,10 @@ class Rows:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """All rows by the numbers that they are kept under, given to the verifier on the way."""
         for document in self._snapshot.documents(ROW):
-            number = int(document.id) if document.id.isascii() and document.id.isdigit() else 0
-            if row_id(number) == document.id:
+            number = number_of(document.id)
+            if number is None:
+                self.verifier.stray(str(document.id))
+            else:
                 self.verifier.row(number, document.doc)
                 yield number, document.doc
 

@@ -9,10 +9,14 @@ from zlib import crc32
 
 
 def sum_of(*parts: bytes) -> int:
-    """The sum over the parts, one after the other. A microsecond for a KiB."""
+    """The sum over the parts, one after the other. A microsecond for a KiB. What is no bytes (a file can hold anything)
+    has -1, which is no sum."""
     total = 0
-    for part in parts:
-        total = crc32(part, total)
+    try:
+        for part in parts:
+            total = crc32(part, total)
+    except TypeError:
+        return -1
     return total
 
 

@@ -5,10 +5,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from broker.actors.auditor import BATCH, FAR, KEY, ROW, Look, Looked, row_id
+from broker.actors.auditor import BATCH, FAR, KEY, ROW, Look, Looked, number_of, row_id
 from broker.core.audit import AuditRow
 from broker.store.port import Unavailable
-from broker.store.stored import stored
+from broker.store.stored import every, stored
 from broker.tools.auditing import AUDITOR, drain
 from broker.tools.context import Context, Services
 from broker.tools.paging import AfterParam, LimitParam, read_page
@@ -45,7 +45,7 @@ async def list_audit_events(
     subject: SubjectParam | None = None,
 ) -> AuditEvents | Refusal:
     """What was done, the newest first: all of it, what one did (`actor`), what was done so (`kind`), both of these, or
-    what was done to one (`subject`)."""
+    what was done to one (`subject`). What has no seal of the wire's is not shown: verify_audit_log names it."""
     kind = None if kind is None else kind.replace("-", "_")  # as the commands are called
     if subject is not None and (actor is not None or kind is not None):
         return refuse("bad_request", "subject goes without actor and kind", path="subject")
@@ -57,7 +57,9 @@ async def list_audit_events(
     page = await read_page(context.services.store, ROW, name, value, after, limit)
     if isinstance(page, Refusal):
         return page
-    return AuditEvents([stored(AuditRow, each.doc, ROW, each.id) for each in page.documents], page.next)
+    wires = _wires(context.services)
+    rows = [each for each in page.documents if _is_sealed(each.doc, number_of(each.id), wires)]
+    return AuditEvents([stored(AuditRow, each.doc, ROW, each.id) for each in rows], page.next)
 
 
 @tool(face="operator", title="Verify the audit log", read_only=True)
@@ -75,25 +77,56 @@ async def verify_audit_log(context: Context) -> Verdict | Refusal:
 
 
 async def _verify(services: Services, looked: Looked) -> Verdict:
-    wires = frozenset(row["pk"] for row in services.keyring.listing())
+    wires = _wires(services)
     verifier = Verifier(wires, looked.head, looked.beside, apart=looked.apart, known=looked.known)
     heads = [looked.known, *(read_head(text) for text in (looked.head, looked.beside) if text is not None)]
     last = max((head.count for head in heads if head is not None and head.is_signed(wires)), default=FAR)
-    n, missing = 1, 0
-    while missing < BATCH or n <= last < FAR:
+    there = bytearray(1)
+    """For each number whether there is such a row."""
+    missing = 0
+    while missing < BATCH or len(there) <= last < FAR:
+        n = len(there)
         try:
             document = await services.store.get(ROW, row_id(n))
         except Unavailable:
             verifier.row(n, None)
-        else:
-            missing = missing + 1 if document is None else 0
-            # Beyond the head stand rows that came since we have looked, which are sealed, or somebody's own.
-            if document is not None and (n <= last or not _is_sealed(document.doc, n, wires)):
-                verifier.row(n, document.doc)
-        n += 1
+            there.append(0)
+            continue
+        missing = missing + 1 if document is None else 0
+        # Beyond the head stand rows that came since we have looked, which are sealed, or somebody's own.
+        if document is not None and (n <= last or not _is_sealed(document.doc, n, wires)):
+            verifier.row(n, document.doc)
+        there.append(document is not None and n <= last)
+    await _look_at_list(services, verifier, there, wires)
     return verifier.end()
 
 
-def _is_sealed(text: bytes, n: int, wires: frozenset[str]) -> bool:
+async def _look_at_list(
+    services: Services, verifier: Verifier, there: bytearray, wires: frozenset[str]
+) -> None:
+    """Whether the list shows each row that is there, in its place, and nothing else."""
+    due = 1
+    try:
+        async for document in every(services.store, ROW, "all", "1"):
+            n = number_of(document.id)
+            if n is None or (n >= len(there) and not _is_sealed(document.doc, n, wires)):
+                verifier.stray(document.id)
+            elif n < len(there) and there[n]:
+                hidden = [each for each in range(due, n) if there[each]]
+                if hidden:
+                    verifier.unlisted((hidden[0], hidden[-1]))
+                due = max(due, n + 1)
+        hidden = [each for each in range(due, len(there)) if there[each]]
+        if hidden:
+            verifier.unlisted((hidden[0], hidden[-1]))
+    except Unavailable:
+        verifier.unlisted(None)
+
+
+def _wires(services: Services) -> frozenset[str]:
+    return frozenset(row["pk"] for row in services.keyring.listing())
+
+
+def _is_sealed(text: bytes, n: int | None, wires: frozenset[str]) -> bool:
     found = read_row(text)
     return found is not None and found[1].count == n and found[1].is_signed(wires)

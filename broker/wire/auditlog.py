@@ -187,6 +187,18 @@ class Verifier:
         if n in self._wanted:
             self._found[n] = head.hash
 
+    def stray(self, name: str) -> None:
+        """What lies among the rows under a name that is no row's number, or has no seal and belongs to no head."""
+        self._fault(f"{name[:40]!r} lies among the rows, and is none")
+
+    def unlisted(self, rows: tuple[int, int] | None) -> None:
+        """These rows, from one to another, are there, and a list of the log does not show them in their place. None:
+        it shows nothing."""
+        if rows is None:
+            self._fault("the list of the rows can't be read")
+        else:
+            self._fault(f"rows {rows[0]} to {rows[1]} are not in the list, or not in their place")
+
     def end(self) -> Verdict:
         """After the last row."""
         for name, text in self._texts.items():

@@ -48,5 +48,7 @@ MUTANTS = (
         "if isinstance(answer, Refusal) or _is_replay(answer):",
         "if isinstance(answer, Refusal):",
     ),
+    ("audit.tools", READING, "due = max(due, n + 1)", "due = n + 1"),
+    ("audit.tools", READING, "    await _look_at_list(services, verifier, there, wires)\n", ""),
     ("audit.tools", READING, 'name, value = "kind actor", f"{kind} {actor}"', 'name, value = "kind", kind'),
 )

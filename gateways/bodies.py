@@ -4,6 +4,7 @@
 2. Bytes that nobody read are read before the connection ends: else its reset destroys the answer on the way.
 """
 
+from collections import Counter
 from functools import lru_cache
 from types import TracebackType
 from typing import Final
@@ -16,6 +17,8 @@ from gateways.listen import Receive
 
 ROOMS: Final = 32
 """Requests larger than a frame of the wire that one door holds at once: 64 MiB, whoever sends them."""
+SHARE: Final = 8
+"""Of these one subject's: who sends them slowly, and is anybody that registered, must not have all."""
 DRAIN_BYTES: Final = 4 * 1024 * 1024
 """What is read and thrown away around an early answer, at most."""
 
@@ -40,32 +43,39 @@ class NoRoom(msgspec.Struct, frozen=True):
 class Rooms:
     """Places for what is large, so that memory is bounded by more than the number of connections."""
 
-    def __init__(self, most: int = ROOMS) -> None:
+    def __init__(self, most: int = ROOMS, share: int = SHARE) -> None:
         self._left = most
+        self._share = share
+        self._taken: Counter[str] = Counter()
 
-    def take(self) -> bool:
-        """Take a place; False: there is none."""
-        if self._left == 0:
+    def take(self, who: str) -> bool:
+        """Take a place for somebody; False: there is none, or none for them."""
+        if self._left == 0 or self._taken[who] == self._share:
             return False
         self._left -= 1
+        self._taken[who] += 1
         return True
 
-    def leave(self) -> None:
+    def leave(self, who: str) -> None:
         """Give a place back."""
         self._left += 1
+        self._taken[who] -= 1
+        self._taken += Counter()  # who has none is forgotten
 
 
 class Held:
-    """One request's place, if it needs one, until the block is left."""
+    """One request's place, if it needs one, until the block is left. `who`: whose request it is; "": not known yet."""
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: Rooms, who: str = "") -> None:
         self._rooms = rooms
-        self._held = False
+        self._held: str | None = None
+        self.who = who
 
     def take(self) -> bool:
         """Whether there is a place for it; it keeps the one that it has."""
-        self._held = self._held or self._rooms.take()
-        return self._held
+        if self._held is None and self._rooms.take(self.who):
+            self._held = self.who
+        return self._held is not None
 
     def __enter__(self) -> "Held":
         return self
@@ -77,9 +87,9 @@ class Held:
 
     def leave(self) -> None:
         """Give it back. A second time does nothing."""
-        if self._held:
-            self._held = False
-            self._rooms.leave()
+        if self._held is not None:
+            self._rooms.leave(self._held)
+            self._held = None
 
 
 async def read_body(receive: Receive, limit: int, held: Held | None = None) -> bytes | TooLarge | NoRoom:

@@ -258,8 +258,9 @@ class _Connection:
                 await self._written.wait()
                 nursery.cancel_scope.cancel()
 
-    def _widen(self) -> None:
+    def _widen(self, principal: str) -> None:
         if self._held is not None:
+            self._held.who = principal
             self._messages.widen(self._broker.settings.limits.token_bytes, self._held.take)
 
     async def leave(self) -> None:

@@ -27,11 +27,9 @@ from gateways.bodies import is_json
 from gateways.caller import identify
 from gateways.gate import Gate, refused
 from gateways.listen import Network, Scope
-from gateways.wrappers import Limit, Reply
+from gateways.wrappers import WHO, Limit, Reply
 
 PREFIX: Final = "/v1/"
-_WHO: Final = "turret.caller"
-"""In the scope: who asks, where that was looked at before the body was read."""
 _KEY: Final = re.compile(r'"([!#-~]{1,128})"|([!-~]{1,128})')
 """An Idempotency-Key: a quoted string, as the draft has it, or bare, as most send it."""
 
@@ -50,7 +48,7 @@ def limit(broker: Broker, *, proxies: Sequence[Network] = (), gate: Gate | None 
         )
         if gate is None or not bearing or not path.startswith(PREFIX) or tool is None or tool.scope is None:
             return limits.frame_bytes
-        who = scope[_WHO] = await identify(broker, scope, proxies, bearer=gate.admit)
+        who = scope[WHO] = await identify(broker, scope, proxies, bearer=gate.admit)
         if isinstance(who, Refusal):
             status, headers, body = refused(who, scope, gate)
             return status, [*headers, (b"cache-control", b"no-store")], body
@@ -76,7 +74,7 @@ def register(
         types = request.headers.getlist("content-type")
         if len(types) != 1 or not is_json(types[0]):
             return no(refuse("bad_request", "send application/json in UTF-8", status=415))
-        caller = scope.get(_WHO) or await identify(broker, scope, proxies, bearer=bearer)
+        caller = scope.get(WHO) or await identify(broker, scope, proxies, bearer=bearer)
         if isinstance(caller, Refusal):
             return no(caller)
         if tool not in broker.tools or broker.tools[tool].face == "operator":

@@ -94,7 +94,7 @@ class Session:
         *,
         clock: Clock = SYSTEM,
         bearing: Bearing | None = None,
-        widen: Callable[[], None] = lambda: None,
+        widen: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._clock = clock
         self._broker = broker
@@ -114,7 +114,7 @@ class Session:
         self._widen = widen
         self._peer = Peer(broker, caller, nursery, clock, self._lose)
         if caller.principal is not None:
-            widen()
+            widen(caller.principal)
 
     def greet(self) -> None:
         """Put the first frame: hello {challenge, wire, limits, time, version}; time in ms."""
@@ -297,7 +297,7 @@ class Session:
         refused = self._peer.bear(found)
         if refused is not None:
             return refused
-        self._widen()
+        self._widen(found.principal or "")
         agent = {"agent_id": found.agent} if found.agent is not None else {}
         return {"principal": found.principal, **agent, "scopes": sorted(found.scopes), "until": found.until}
 

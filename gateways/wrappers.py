@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 import trio
 
+from broker.app import Caller
 from broker.wire.refusals import refuse
 from gateways import render
 from gateways.bodies import Gone, Held, NoRoom, Rooms, TooLarge, drain, read_body
@@ -87,6 +88,8 @@ def contain(app: App) -> App:
     return contained
 
 
+WHO: Final = "turret.caller"
+"""In the scope: the Caller or the Refusal of who asks, where that was looked at before the body was read."""
 NO_ROOM: Final = refuse("overloaded", "too many large requests at once", retry_after_ms=1000)
 """Why a large body is not read to its end."""
 Reply = tuple[int, render.Headers, bytes]
@@ -108,6 +111,7 @@ def limit_body(app: App, most: int | Limit, bounds: Bounds) -> App:
         if not isinstance(limit, int):
             await respond(receive, send, limit, bounds)
             return
+        held.who = _bearer(scope)
         body: bytes | TooLarge | NoRoom | None = None
         size = _declared(scope)
         if size is not None and size > limit:
@@ -128,6 +132,12 @@ def limit_body(app: App, most: int | Limit, bounds: Bounds) -> App:
             await respond(left, send, no, bounds)
 
     return limited
+
+
+def _bearer(scope: Scope) -> str:
+    """Whose request it is, where the limit asked for who bears a token; "": nobody's that may send much."""
+    who = scope.get(WHO)
+    return who.principal or "" if isinstance(who, Caller) else ""
 
 
 def _closing(status: int, body: bytes) -> tuple[int, render.Headers, bytes]:

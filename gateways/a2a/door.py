@@ -33,15 +33,13 @@ from gateways.bodies import is_json
 from gateways.caller import identify
 from gateways.gate import Gate, refused
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send, values_of
-from gateways.wrappers import Reply, limit_body
+from gateways.wrappers import WHO, Reply, limit_body
 
 MOST: Final = 262_144
 """Bytes of a request of who shows a token: what a message may have, as the longest JSON for it."""
 MAX_AGE_S: Final = 60
 LONGEST_ID: Final = 128
 SCOPE: Final = "task"
-_WHO: Final = "turret.caller"
-"""In the scope: who asks, where that was looked at before the body was read."""
 _AGENT: Final = re.compile(r"[!-.0-~]{1,64}")
 _KEY: Final = re.compile(r"[!-~]{1,128}")
 _DENIED: Final = frozenset({"unauthenticated", "insufficient_scope", "agent_required", "suspended"})
@@ -74,7 +72,7 @@ class _Door:
         bearing = _header(scope, b"authorization")[:7].lower() == "bearer "
         if scope["method"] != "POST" or not bearing:
             return self._broker.settings.limits.frame_bytes
-        caller = scope[_WHO] = await self._identify(scope)
+        caller = scope[WHO] = await self._identify(scope)
         denied = caller if isinstance(caller, Refusal) else _denied(caller)
         return MOST if denied is None else self._refused(scope, denied)
 
@@ -90,7 +88,7 @@ class _Door:
             no = refuse("bad_request", f"this path is asked by {wanted}", status=405)
             await self._refuse(scope, send, no, (b"allow", wanted.encode()))
         else:
-            caller = scope.get(_WHO) or await self._identify(scope)
+            caller = scope.get(WHO) or await self._identify(scope)
             if isinstance(caller, Refusal):
                 await self._refuse(scope, send, caller)
             elif is_card:

@@ -159,6 +159,7 @@ class McpApp:
         if known is None and _bears(http):  # who shows a good token may send more
             shown = await self._identify(http)
         limit = self._limit(http, shown)
+        held.who = (shown.principal or "") if isinstance(shown, Caller) else ""
         try:
             body = await read_body(http.receive, limit, held)
         except Gone:
@@ -166,6 +167,8 @@ class McpApp:
         if not isinstance(body, bytes):
             if not body.whole:
                 await drain(http.receive, DISCARD_S)
+            if isinstance(shown, Refusal):  # told first: with a good token it may be little enough
+                return self._refused(http, None, shown)
             full = isinstance(body, NoRoom)
             return refused(None, NO_ROOM) if full else failed(413, f"a request is at most {limit} bytes")
         message = jsonrpc.read(body) if len(body) <= LARGE else await apart(jsonrpc.read, body)

@@ -93,3 +93,17 @@ async def test_only_so_many_large_bodies_are_held_at_once() -> None:
         first.leave()
     with Held(rooms) as third:
         assert await read_body(coming(large), most, third) == large
+
+
+@pytest.mark.requirement("doors.large-shares")
+def test_nobody_has_all_rooms() -> None:
+    rooms = Rooms(3, 2)
+    first, second, third = Held(rooms, "ag_1"), Held(rooms, "ag_1"), Held(rooms, "ag_1")
+    other, last = Held(rooms, "ag_2"), Held(rooms, "ag_2")
+    assert [each.take() for each in (first, second, third, other, last)] == [True, True, False, True, False]
+    first.who = "ag_2"  # its bearer has changed, whose room it is has not
+    first.leave()
+    assert [third.take(), last.take()] == [True, False]
+    for each in (second, third, other):
+        each.leave()
+    assert [Held(rooms, "ag_1").take() for _ in range(3)] == [True, True, False]

@@ -30,6 +30,7 @@ REQUIREMENTS: dict[str, str] = {
     "one from the command line",
     "doors.large": "a request larger than a frame of the wire is read beside the loop, one at a time, and only so many "
     "are held at once",
+    "doors.large-shares": "however slowly a subject sends what is large, it has no more than its share of what is held",
     "doors.right-lost": "what waits or is open ends within a second when its caller loses the right to speak",
 }
 """What tokens are worth at each door."""

@@ -142,7 +142,8 @@ async def test_a_good_token_may_send_more_but_for_the_wires_own_face(faces: Face
         (80_000, "alice", "/mcp", 413),
         (30_000, "alice", "/mcp/wire", 413),
         (30_000, "alice", "/mcp/wire/", 413),
-        (30_000, "bad", "/mcp", 413),
+        (30_000, "bad", "/mcp", 401),
+        (80_000, "bad", "/mcp", 401),
         (10_000, "bad", "/mcp", 401),
         (30_000, None, "/mcp", 413),
     ):

@@ -13,7 +13,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import trio
 from opentelemetry import context as contexts
@@ -32,11 +32,13 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from broker.app import VERSION, Again, Broker, Caller, Progress, Then, Tool
+from broker.app import VERSION, Again, Broker, Caller, Courier, Outcome, Progress, Then, Tool
 from broker.wire.refusals import Refusal
 from gateways import requestid
 from gateways.listen import App, Message, Network, Receive, Scope, Send, is_proxy, peer_of
 
+S = TypeVar("S")
+"""A store: gateways do not know which."""
 FLUSH_S: Final = 1.5
 """Seconds at the end for the spans that were not sent yet; beside what the doors have, so that all is over in ten."""
 PLACES: Final = frozenset(
@@ -114,10 +116,10 @@ class Otel:
     def calls(self, broker: Broker) -> Broker:
         return cast(Broker, _Calls(broker, self))
 
-    def store(self, store: Any) -> Any:
-        return _Store(store, self)
+    def store(self, store: S) -> S:
+        return cast(S, _Store(store, self))
 
-    def courier(self, courier: Any) -> Any:
+    def courier(self, courier: Courier) -> Courier:
         return _Courier(courier, self)
 
     def _came_from(self, scope: Scope) -> tuple[contexts.Context, list[Link]]:
@@ -225,14 +227,11 @@ class _Store:
 class _Courier:
     """A way out whose requests have spans, and carry the traceparent."""
 
-    def __init__(self, courier: Any, otel: Otel) -> None:
+    def __init__(self, courier: Courier, otel: Otel) -> None:
         self._courier = courier
         self._tracer = otel.tracer
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._courier, name)
-
-    async def send(self, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Any:
+    async def send(self, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Outcome:
         with _Inside(self._tracer.start_span("webhook", kind=SpanKind.CLIENT)) as span:
             carried: dict[str, str] = {}
             _PARENT.inject(carried)

@@ -6,13 +6,15 @@ without it nothing is wrapped.
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Protocol
+from typing import Final, Protocol, TypeVar
 
-from broker.app import Broker
+from broker.app import Broker, Courier
 from broker.config import Trace
 from gateways.listen import App, Network
 
-MISSING = "trace.enabled needs OpenTelemetry: pip install 'turret[otel]'"
+S = TypeVar("S")
+"""A store: gateways do not know which."""
+MISSING: Final = "trace.enabled needs OpenTelemetry: pip install 'turret[otel]'"
 
 
 class CanNotTrace(Exception):
@@ -30,11 +32,11 @@ class Traces(Protocol):
         """A span for each call of a tool."""
         ...
 
-    def store(self, store: Any) -> Any:
+    def store(self, store: S) -> S:
         """A span for each commit."""
         ...
 
-    def courier(self, courier: Any) -> Any:
+    def courier(self, courier: Courier) -> Courier:
         """A span for each delivery to a webhook, which is told the traceparent."""
         ...
 
@@ -48,10 +50,10 @@ class NoTraces:
     def calls(self, broker: Broker) -> Broker:
         return broker
 
-    def store(self, store: Any) -> Any:
+    def store(self, store: S) -> S:
         return store
 
-    def courier(self, courier: Any) -> Any:
+    def courier(self, courier: Courier) -> Courier:
         return courier
 
 

@@ -136,7 +136,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load(tmp_path / "gone.toml", {})
 
 
-@pytest.mark.requirement("tools.bind-refused")
+@pytest.mark.requirement("tools.bind-refused", "operator.port")
 @pytest.mark.parametrize(
     ("options", "chosen", "words"),
     [

@@ -6,6 +6,7 @@
 3. A tool of the network is called by a token (credentials.py).
 """
 
+import difflib
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,8 @@ import msgspec
 from broker.app import AREAS, Tool
 from broker.tools.registry import collect
 from broker.wire.statement import TABLE
-from gateways.client.asking import open_asker
+from gateways.client.asking import check_wire, open_asker
+from gateways.client.clockwork import WireClock
 from gateways.client.signer import Signer
 from gateways.commands.common import Failure, Options, common, common_options, run
 from gateways.commands.credentials import (
@@ -83,7 +85,9 @@ def call(options: Options, tool: str, params: str, **values: Any) -> None:
     """
     known = tools().get(tool.replace("-", "_"))
     if known is None:
-        raise click.UsageError(f"there is no tool {tool}; there are: {', '.join(tools())}")
+        near = difflib.get_close_matches(tool.replace("-", "_"), tools(), 2)
+        hint = f"did you mean {' or '.join(near)}?" if near else "turret --help lists them"
+        raise click.UsageError(f"there is no tool {tool}; {hint}")
     credentials = take_credentials(values)
     options.show(run(_ask, options, known, read_value({"type": "object"}, params), None, credentials))
 
@@ -106,6 +110,8 @@ async def _ask(
     async with open_asker(options.url) as asker:
         if key is not None:
             params = _signed(await signer_for(options, asker, key), tool, params, new_key)
+        elif options.wire is not None:  # no token goes to another broker than was named
+            await check_wire(asker, options.wire, WireClock())
         if token is not None:
             await asker.bear(token)
         answer = await asker.ask(tool.name, params)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import click
 import pytest
+import trio
 
 from broker.wire.envelope import Envelope
 from broker.wire.refusals import refuse
@@ -12,6 +13,7 @@ from gateways.client.errors import CallEnded, Disconnected, Refused, WireFault
 from gateways.commands.common import Failure, Options, explain, fail, run
 from gateways.keyfile import KeyFileError
 from tests.gateways.commands.conftest import Turret
+from tests.support.network import refused_port
 
 END = Envelope("00" * 8, 3, "END", "aa" * 32, "bb" * 32, 1, "cc" * 64, {"reason": "idle"}, b"")
 
@@ -93,6 +95,14 @@ def test_common_options_stand_before_or_after_or_in_the_environment(
         "turret: cannot_connect: cannot connect to 127.0.0.1:1: Connection refused; is a broker"
     )
     assert ran.err.count("\n") == 1
+
+
+async def test_an_agents_command_asks_whether_a_broker_is_there_too(turret: Turret) -> None:
+    key = await trio.to_thread.run_sync(turret.key, "ann")
+    ag = "ag_" + "0" * 26
+    ran = await turret("whoami", "--key", key, "--agent", ag, "--url", f"http://127.0.0.1:{refused_port()}")
+    assert ran.code == 3
+    assert "is a broker running there? (turret serve" in ran.err
 
 
 def test_a_command_that_needs_a_key_says_how_to_get_one() -> None:

@@ -156,6 +156,7 @@ async def test_what_is_wrong_with_a_token_is_one_line_without_it(
         (("whoami", "--token-file", str(bad), "--agent", ag), 2, "not both"),
         (("whoami", "--agent", "alice", "--key", town.key), 2, "an agent's id is ag_"),
         (("whoami", "--agent", ag), 2, "needs a key"),
+        (("whoami", "--token-file", str(bad), "--wire", "00" * 32), 1, "wire_fault: the wire shows the key"),
         *([(("whoami", "--token-file", str(open_to_all)), 2, "everybody")] if os.name == "posix" else []),
     ):
         ran = await turret(*arguments)

@@ -95,7 +95,8 @@ async def test_an_object_comes_from_a_file(live: Live, turret: Turret) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("call", "nothing"), "there is no tool nothing"),
+        (("call", "nothing"), "there is no tool nothing; turret --help lists them"),
+        (("call", "resolve-cod"), "there is no tool resolve-cod; did you mean resolve_code"),
         (("call", "wire_info", "--params", "[1]"), "no JSON object"),
         (("call", "wire_info", "--params", "{"), "no JSON object"),
         (("resolve-code",), "Missing option '--code'"),

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from broker.app import Broker, Caller
+from broker.app import Broker, Caller, Delivery
 from broker.wire import a2a
 from broker.wire.refusals import Refusal
-from broker.wire.task import View
+from broker.wire.task import State, View
 from gateways.a2a import errors
 from gateways.a2a.errors import Fault
 
@@ -61,3 +61,12 @@ async def own(call: Call, task_id: str, history: int | None = None) -> View | Fa
         return view
     ours = (view.task.requester_agent_id, view.task.target_agent_id) == (call.caller.agent, call.agent_id)
     return view if ours else errors.TASK_NOT_FOUND
+
+
+def state_told(event: Delivery) -> State | None:
+    """The state that an event of a task's stream tells; None for one that tells none."""
+    return msgspec.json.decode(event.params, type=_Told).state if event.kind == "task_status" else None
+
+
+class _Told(msgspec.Struct):
+    state: State

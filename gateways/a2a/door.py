@@ -148,9 +148,7 @@ class _Door:
             result = await method(call, request.params) if method is not None else errors.NO_METHOD
         except Exception as fault:
             number = render.incident(fault, f"A2A's {request.method}")
-            await _reply(
-                send, jsonrpc.error(request.id, jsonrpc.INTERNAL_ERROR, "internal error", _number(number))
-            )
+            await _reply(send, errors.internal(number).reply(request.id))
             return
         if isinstance(result, dict):
             await _reply(send, jsonrpc.result(request.id, result))
@@ -217,10 +215,6 @@ def _version(scope: Scope) -> str:
 def _header(scope: Scope, wanted: bytes) -> str:
     values = values_of(scope, wanted)
     return values[0].decode("latin-1") if len(values) == 1 else ""
-
-
-def _number(number: str) -> list[dict[str, str]]:
-    return [{"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": number}]
 
 
 async def _reply(send: Send, body: bytes) -> None:

@@ -62,6 +62,12 @@ def invalid(field: str, message: str) -> Fault:
     return Fault(jsonrpc.INVALID_PARAMS, f"Invalid parameters: {message}", data)
 
 
+def internal(number: str) -> Fault:
+    """A fault of ours, of which the client is told the incident's number alone."""
+    data = [{"@type": f"{_TYPE}RequestInfo", "requestId": number}]
+    return Fault(jsonrpc.INTERNAL_ERROR, "internal error", data)
+
+
 def of_refusal(refusal: Refusal, *, canceling: bool = False) -> Fault:
     """The error that a refusal of a tool is."""
     state, path = refusal.detail.get("state"), refusal.detail.get("path")

@@ -16,7 +16,7 @@ from broker.wire import a2a
 from broker.wire.refusals import Refusal
 from broker.wire.task import RESTING, View
 from gateways.a2a import errors
-from gateways.a2a.calls import Call, Method, Result, own, read
+from gateways.a2a.calls import Call, Method, Result, own, read, state_told
 from gateways.a2a.errors import Fault
 from gateways.a2a.pushes import create_push, delete_push, get_push, judge_push, list_pushes, set_push
 
@@ -148,21 +148,13 @@ async def _rest(call: Call, task_id: str) -> Refusal | None:
             try:
                 while True:
                     for event in await reader.receive():
-                        if _resting(event.kind, event.params):
+                        if state_told(event) in RESTING:
                             return None
             except Ended as ended:
                 return ended.refusal
             except Slow:  # it has moved on very much: what it is now is looked at anyway
                 return None
     return None
-
-
-def _resting(kind: str, text: bytes) -> bool:
-    return kind == "task_status" and msgspec.json.decode(text, type=_State).state in RESTING
-
-
-class _State(msgspec.Struct):
-    state: str
 
 
 def _history(length: int | None) -> Fault | None:

@@ -13,7 +13,6 @@ Source: A2A specification 1.0, 3.1.2, 3.1.6, 3.5.2, 9.4.2; WHATWG HTML, Last-Eve
 from functools import partial
 from typing import Final
 
-import msgspec
 import trio
 
 from broker.app import Delivery, Ended, Followed, Slow
@@ -23,7 +22,7 @@ from broker.wire.refusals import Refusal
 from broker.wire.task import OPEN, View
 from gateways import eventstream, jsonrpc, render
 from gateways.a2a import errors
-from gateways.a2a.calls import Call, own, read
+from gateways.a2a.calls import Call, own, read, state_told
 from gateways.a2a.errors import Fault
 from gateways.a2a.methods import begin
 from gateways.listen import Receive, Send
@@ -96,8 +95,5 @@ def _encoded(event: Delivery, id: jsonrpc.Id) -> bytes:
 
 
 def _ends(event: Delivery) -> bool:
-    return event.kind == "task_status" and msgspec.json.decode(event.params, type=_State).state not in OPEN
-
-
-class _State(msgspec.Struct):
-    state: str
+    state = state_told(event)
+    return state is not None and state not in OPEN

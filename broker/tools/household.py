@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from broker.actors.actor import Actor
 from broker.actors.agent import AgentActor
 from broker.actors.agentdocs import read_facts
 from broker.actors.auditor import AuditorActor, Witness
@@ -92,44 +93,45 @@ def add_network_actors(services: Services, timers: Timers) -> None:
         "mailbox": services.settings.actors.mailbox,
         "commit_timeout_s": services.settings.store.commit_timeout_s,
     }
-    standing, told = services.standing, partial(agent_told, services)
-    services.house.add("agent", lambda agent_id: AgentActor(agent_id, told=told, **parts))
-    standing.learn("ag_", partial(read_facts, services.store))
-    services.house.add("leaving", lambda agent_id: LeavingActor(agent_id, **parts))
-    settings = services.settings.owners
-    services.house.add("owner", lambda owner_id: OwnerActor(owner_id, settings=settings, **parts))
-    standing.learn("ow_", partial(read_owner_facts, services.store))
-    services.house.add("grant", lambda grant_id: GrantActor(grant_id, told=standing.told, **parts))
-    standing.learn("gr_", partial(read_grant_facts, services.store))
-    services.house.add("clients", lambda key: ClientsActor(key, **parts))
-    services.house.add("assertion", lambda agent_id: AssertionActor(agent_id, **parts))
-    services.house.add("irc", lambda account: BindingActor(account, **parts))
-    witness = Witness()
-    services.house.add(
-        "auditor",
-        lambda key: AuditorActor(
-            key,
-            keyring=services.keyring,
-            keeper=services.keeper,
-            witness=witness,
-            new_id=services.new_id,
-            **parts,
-        ),
-    )
-    services.house.add("report", lambda report_id: ReportActor(report_id, **parts))
-    pushes: dict[str, Any] = {"told": services.pusher.told, "new_id": services.new_id, **parts}
-    services.house.add("push", lambda push_id: PushActor(push_id, **pushes))
-    network, receipts = services.settings.network, services.receipts
-    pair: dict[str, Any] = {"settings": network, "receipts": receipts, **parts}
-    services.house.add("pair", lambda key: PairActor(key, **pair))
-    services.house.add("task", lambda key: TaskActor(key, rouse=services.house.rouse, **pair))
-    services.house.add("endpoint", lambda agent_id: EndpointActor(agent_id, **parts))
-    limits = services.settings.limits
+
+    def add(kind: str, actor: Callable[..., Actor[Any]], **more: Any) -> None:
+        services.house.add(kind, lambda key: actor(key, **more, **parts))
+
+    standing, store, rouse = services.standing, services.store, services.house.rouse
+    standing.learn("ag_", partial(read_facts, store))
+    standing.learn("ow_", partial(read_owner_facts, store))
+    standing.learn("gr_", partial(read_grant_facts, store))
+    network, limits = services.settings.network, services.settings.limits
+    receipts, new_id = services.receipts, services.new_id
+
+    add("agent", AgentActor, told=partial(agent_told, services))
+    add("leaving", LeavingActor)
+    add("endpoint", EndpointActor)
+    add("owner", OwnerActor, settings=services.settings.owners)
+    add("grant", GrantActor, told=standing.told)
+    add("clients", ClientsActor)
+    add("assertion", AssertionActor)
+    add("irc", BindingActor)
+    add("report", ReportActor)
+    add("push", PushActor, told=services.pusher.told, new_id=new_id)
+    add("pair", PairActor, settings=network, receipts=receipts)
+    add("task", TaskActor, settings=network, receipts=receipts, rouse=rouse)
+    add("library", LibraryActor, quota=Quota(network.resources, network.resource_bytes))
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
-    windows, started = Windows(pace.window_s), Now(services.clock.now_ms(), services.clock.monotonic())
-    channel: dict[str, Any] = {"followers": services.followers, "receipts": services.receipts, **parts}
-    services.house.add(
-        "channel", lambda key: ChannelActor(key, started=started, windows=windows, pace=pace, **channel)
+    add(
+        "channel",
+        ChannelActor,
+        followers=services.followers,
+        receipts=receipts,
+        pace=pace,
+        windows=Windows(pace.window_s),
+        started=Now(services.clock.now_ms(), services.clock.monotonic()),
     )
-    quota = Quota(network.resources, network.resource_bytes)
-    services.house.add("library", lambda agent_id: LibraryActor(agent_id, quota=quota, **parts))
+    add(
+        "auditor",
+        AuditorActor,
+        keyring=services.keyring,
+        keeper=services.keeper,
+        witness=Witness(),
+        new_id=new_id,
+    )

@@ -83,44 +83,21 @@ async def send_task(
     It is answered by the agent's complete_task: an event `task` on your stream tells you; get_task shows what came of
     it. With task_id you add to a task of yours that is not over, as when it is input-required.
     """
-    services, requester = context.services, me(context)
-    given = _parts(text, parts)
+    services, given = context.services, _parts(text, parts)
     refused = judge_parts(given) or judge_metadata(metadata)
     refused = refused or disk_full(services, "nothing was written, send it again later")
     if refused is not None:
         return refused
-    now = services.clock.now_ms()
     said = Said(
         message_id or services.new_id("msg_"),
         "requester",
         given,
-        now,
+        services.clock.now_ms(),
         UNSET if metadata is None else metadata,
     )
     if task_id is not None:
         return await _add(context, task_id, target_agent_id, context_id, said)
-    if await permission(services.store, requester, target_agent_id, "task", now) is None:
-        return NOT_AGREED
-    author = await agents.find(services, requester)
-    if author is None:
-        return NOT_AGREED
-    refused = await _no_gateway(services, target_agent_id)
-    if refused is not None:
-        return refused
-    made = services.new_id("tk_")
-    row = TaskRow(
-        task_id=made,
-        context_id=context_id or services.new_id("cx_"),
-        requester=requester,
-        target=target_agent_id,
-        state="submitted",
-        created_at=now,
-        updated_at=now,
-        due=now,
-        trace=Trace(made, now),
-        requester_name=author.name,
-    )
-    return await _begin(context, row, said)
+    return await _begin(context, target_agent_id, context_id, said)
 
 
 @tool(face="network", scope="task", title="Look at a task", read_only=True)
@@ -255,17 +232,34 @@ async def _add(
     return await _ask(context, task_id, core.Add(said))
 
 
-async def _begin(context: Context, row: TaskRow, said: Said) -> View | Refusal:
-    services = context.services
-    async with services.lanes.turn(
-        lane_name(row.requester, row.target)
-    ):  # of two the second counts the first
-        refused = await _full(services, row.requester, row.target)
+async def _begin(context: Context, target: str, context_id: str | None, said: Said) -> View | Refusal:
+    """A new task, if the two have agreed on tasks, the network takes this one's, and not too many wait."""
+    services, requester, task_id = context.services, me(context), context.services.new_id("tk_")
+    author = await agents.find(services, requester)
+    agreed = await permission(services.store, requester, target, "task", said.at)
+    if author is None or agreed is None:
+        return NOT_AGREED
+    refused = await _no_gateway(services, target)
+    if refused is not None:
+        return refused
+    row = TaskRow(
+        task_id=task_id,
+        context_id=context_id or services.new_id("cx_"),
+        requester=requester,
+        target=target,
+        state="submitted",
+        created_at=said.at,
+        updated_at=said.at,
+        due=said.at,
+        trace=Trace(task_id, said.at),
+        requester_name=author.name,
+    )
+    command = Do(core.Begin(row, said), requester, context.once)
+    async with services.lanes.turn(lane_name(requester, target)):  # of two the second counts the first
+        refused = await _full(services, requester, target)
         if refused is not None:
             return refused
-        answer: View | Refusal = await services.house.ask(
-            "task", row.task_id, Do(core.Begin(row, said), row.requester, context.once)
-        )
+        answer: View | Refusal = await services.house.ask("task", task_id, command)
         return answer
 
 

@@ -8,7 +8,7 @@ Fixtures of a running broker stand in tests/support/broker.py.
 import gc
 import importlib.util
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -51,6 +51,15 @@ def pytest_collection_finish() -> None:
     each time, where a benchmark asks for it)."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def config_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Clients note the wires that they meet in a directory of the run's own: in the home of whoever runs the tests, one
+    of an earlier run that had the same port would be another wire's."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
 
 
 @pytest.fixture

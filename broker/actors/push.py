@@ -60,9 +60,10 @@ class RemovePush(msgspec.Struct, frozen=True):
 
 
 class RenewSecret(msgspec.Struct, frozen=True):
-    """Another secret, beside which the old one signs for a day. Answer: `answer`, or not_found."""
+    """Another secret, beside which the old one signs for a day from `at` (wall ms). Answer: `answer`, or not_found."""
 
     sealed: str
+    at: int
     answer: Any
     once: Once | None = None
 
@@ -127,9 +128,8 @@ class PushActor(RecordActor[PushRow]):
                 what = {"what": "webhook_deleted", "at": self.clock.now_ms(), "url": row.url}
                 events = [Told(agent_stream(row.agent_id), "notice", what)] if by_other else []
                 return await self.write(None, answer, once=once, events=events)
-            case RenewSecret(sealed, answer, once):
-                changed = core.renewed(row, sealed, self.clock.now_ms())
-                return await self.write(changed, answer, once=once)
+            case RenewSecret(sealed, at, answer, once):
+                return await self.write(core.renewed(row, sealed, at), answer, once=once)
             case SendAgain(position, epoch, answer, once):
                 return await self.write(core.again(row, position, epoch or row.epoch), answer, once=once)
         raise TypeError(type(command))

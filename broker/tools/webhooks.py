@@ -185,9 +185,8 @@ async def rotate_webhook_secret(context: Context) -> Rotated | Refusal:
     refused = services.pusher.may_begin(me(context))
     if refused is not None:
         return refused
-    sealed = _new_secret(services)
-    answer = Rotated(sealed, services.clock.now_ms() + OLD_SECRET_MS)
-    command = RenewSecret(sealed, answer, context.once)
+    sealed, now = _new_secret(services), services.clock.now_ms()
+    command = RenewSecret(sealed, now, Rotated(sealed, now + OLD_SECRET_MS), context.once)
     told: Rotated | Refusal = await services.house.ask(KIND, me(context), command)
     return told
 

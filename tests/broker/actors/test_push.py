@@ -99,7 +99,7 @@ async def test_an_end_of_a_webhook_whose_agent_is_gone_tells_nobody(bench: Bench
 
 async def test_without_a_push_there_is_nothing_to_change(bench: Bench) -> None:
     row = new("ag_01JZ000000000000000000NONE")
-    for command in (RemovePush("x"), RenewSecret("s", "x"), SendAgain(None, "", "x")):
+    for command in (RemovePush("x"), RenewSecret("s", 1, "x"), SendAgain(None, "", "x")):
         assert code(await ask(bench, row, command)) == "not_found"
     assert await ask(bench, row, came(row)) is None
 

@@ -3,9 +3,9 @@
 A minute is fine enough: it says that an agent is about, and not when it does what.
 """
 
-from collections import OrderedDict
 from typing import Final
 
+from broker.actors.latest import Latest
 from broker.clock import Clock
 
 AWAY_S: Final = 900.0
@@ -20,16 +20,12 @@ class Activity:
 
     def __init__(self, clock: Clock, *, kept: int = KEPT) -> None:
         self._clock = clock
-        self._kept = kept
-        self._last: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._last: Latest[str, tuple[float, int]] = Latest(kept)
 
     def note(self, agent_id: str) -> None:
         """The agent calls something now."""
         minute = self._clock.now_ms() // _MINUTE_MS * _MINUTE_MS
         self._last[agent_id] = (self._clock.monotonic(), minute)
-        self._last.move_to_end(agent_id)
-        if len(self._last) > self._kept:
-            self._last.popitem(last=False)
 
     def is_about(self, agent_id: str) -> bool:
         """Whether it called something in the last quarter of an hour."""

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from broker.actors.latest import Latest
 from broker.clock import Clock
 from broker.config import Limits
 from broker.wire.limits import wait_ms
@@ -51,8 +52,7 @@ class Times:
     def __init__(self, most: int, window_s: float, cap: int) -> None:
         self._most = most
         self._window_s = window_s
-        self._cap = cap
-        self._places: OrderedDict[str, deque[float]] = OrderedDict()
+        self._places: Latest[str, deque[float]] = Latest(cap)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -60,13 +60,8 @@ class Times:
     def add(self, place: str, now: float) -> bool:
         """Count one; whether the window is full with it."""
         self._drop_over(now)
-        times = self._places.get(place)
-        if times is None:
-            times = self._places[place] = deque(maxlen=self._most)
-            if len(self._places) > self._cap:
-                self._places.popitem(last=False)
+        times = self._places[place] = self._places.get(place) or deque(maxlen=self._most)
         times.append(now)
-        self._places.move_to_end(place)
         return len(times) == self._most and now - times[0] < self._window_s
 
     def spend(self, now: float, why: str, *places: str) -> Refusal | None:

@@ -3,12 +3,13 @@
 A restart forgets what was answered by its time alone; what names the message that it answers is still an answer.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from broker.actors.latest import Latest
 from broker.core.loops import SOON_S, Chain, Receipt, Trace, follow
 from broker.core.machine import Now
 from broker.wire.refusals import Refusal
@@ -35,11 +36,9 @@ class Receipts:
 
     def __init__(self, limit: int, *, agents: int = AGENTS, chains: int = CHAINS) -> None:
         self._limit = limit
-        self._most = agents
-        self._most_chains = chains
-        self._heard: OrderedDict[str, deque[Receipt]] = OrderedDict()
-        self._chains: OrderedDict[str, Chain] = OrderedDict()
-        self._stops: OrderedDict[tuple[str, str], Receipt] = OrderedDict()
+        self._heard: Latest[str, deque[Receipt]] = Latest(agents)
+        self._chains: Latest[str, Chain] = Latest(chains)
+        self._stops: Latest[tuple[str, str], Receipt] = Latest(agents)
         """By sender, and to whom or where: what was refused last."""
 
     def __len__(self) -> int:
@@ -77,9 +76,6 @@ class Receipts:
             return trace
         answered = msgspec.structs.replace(trace, hops=trace.hops - 1)
         self._stops[sender, to] = Receipt(to, now.mono, answered)
-        self._stops.move_to_end((sender, to))
-        if len(self._stops) > self._most:
-            self._stops.popitem(last=False)
         return Stopped(refused, self._keep(trace.root, chain).tell(place))
 
     def heard(
@@ -96,12 +92,7 @@ class Receipts:
 
         `place` and `agents` as they were judged; without a place it is where it was heard.
         """
-        kept = self._heard.get(by)
-        if kept is None:
-            kept = self._heard[by] = deque(maxlen=KEPT)
-            if len(self._heard) > self._most:
-                self._heard.popitem(last=False)
-        self._heard.move_to_end(by)
+        kept = self._heard[by] = self._heard.get(by) or deque(maxlen=KEPT)
         kept.append(Receipt(sender, now.mono, trace))
         while kept[0].at < now.mono - SOON_S:
             kept.popleft()
@@ -112,9 +103,6 @@ class Receipts:
 
     def _keep(self, root: str, chain: Chain) -> Chain:
         self._chains[root] = chain
-        self._chains.move_to_end(root)
-        if len(self._chains) > self._most_chains:
-            self._chains.popitem(last=False)
         return chain
 
     def _lately(self, who: str, now: Now) -> list[Receipt]:

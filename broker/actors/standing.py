@@ -5,13 +5,13 @@
 2. Connections, streams and waits are held by the caller's right: they end where it ends, at once.
 """
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
 import msgspec
 
+from broker.actors.latest import Latest
 from broker.wire.refusals import Refusal, refuse
 
 KEPT: Final = 20_000
@@ -72,12 +72,11 @@ class Standing:
     def __init__(self, kept: int = KEPT, now_ms: Callable[[], int] = lambda: 0) -> None:
         self._now_ms = now_ms
         self._loads: dict[str, Load] = {}
-        self._facts: OrderedDict[str, Facts] = OrderedDict()
+        self._facts: Latest[str, Facts] = Latest(kept)
         self._held: dict[str, dict[_Held, None]] = {}
         self._holders: dict[str, str] = {}
         self._keys: dict[str, frozenset[str]] = {}
         """The keys of each agent, as `_holders` has them."""
-        self._most = kept
 
     def learn(self, prefix: str, load: Load) -> None:
         """Say how facts of the ids with a prefix (`ag_`) are read; a second way is a programming error."""
@@ -93,14 +92,14 @@ class Standing:
             if facts is None and load is not None:
                 read = await load(subject) or Facts(gone=True)
                 facts = self._facts.get(subject) or read  # a commit that was told of meanwhile is newer
-                self._keep(subject, facts)
+                self._facts[subject] = facts
             if facts is not None and (refused := self._judge(caller, subject, facts)) is not None:
                 return refused
         return None
 
     def told(self, subject: str, facts: Facts) -> None:
         """A commit has changed a subject: what was held by a right that is over ends."""
-        self._keep(subject, facts)
+        self._facts[subject] = facts
         had = self._keys.pop(subject, frozenset())
         gone = [pk for pk in had - facts.pks if self._holders.get(pk) == subject]
         for pk in gone:
@@ -146,12 +145,6 @@ class Standing:
         holder = self._holders.get(caller.pk) if caller.pk is not None else None
         named = (caller.agent, holder, caller.owner, caller.grant)
         return tuple(dict.fromkeys(each for each in named if each is not None))
-
-    def _keep(self, subject: str, facts: Facts) -> None:
-        self._facts[subject] = facts
-        self._facts.move_to_end(subject)
-        if len(self._facts) > self._most:
-            self._facts.popitem(last=False)
 
 
 def _judge(caller: Speaking, subject: str, facts: Facts, now_ms: int) -> Refusal | None:

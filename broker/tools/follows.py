@@ -7,6 +7,7 @@ What else may change is looked at each time (proof.py): its time, its desk, and 
 import hashlib
 from typing import Final
 
+from broker.actors.latest import Latest
 from broker.wire.statement import Statement
 
 MOST: Final = 4096
@@ -18,9 +19,7 @@ class Follows:
     """See the module. One for a broker."""
 
     def __init__(self, most: int = MOST) -> None:
-        self._most = most
-        self._found: dict[_Key, Statement] = {}
-        """Those asked for last stand last."""
+        self._found: Latest[_Key, Statement] = Latest(most)
 
     def __len__(self) -> int:
         return len(self._found)
@@ -28,16 +27,14 @@ class Follows:
     def find(self, text: bytes, sig: str) -> Statement | None:
         """The statement that exactly this text and this sig are, if it is remembered; its time may be over."""
         key = _key(text, sig)
-        statement = self._found.pop(key, None)
+        statement = self._found.get(key)
         if statement is not None:
-            self._found[key] = statement
+            self._found[key] = statement  # asked for now: others make room first
         return statement
 
     def remember(self, text: bytes, sig: str, statement: Statement) -> None:
         """`statement` was read from `text`, and `sig` is its key's signature."""
         self._found[_key(text, sig)] = statement
-        if len(self._found) > self._most:
-            del self._found[next(iter(self._found))]
 
 
 def _key(text: bytes, sig: str) -> _Key:

@@ -4,9 +4,9 @@ days (network.md, Idempotency).
 Hours are fixed ones of the monotonic clock: at the seam of two a subject may have twice as many, which harms nobody.
 """
 
-from collections import OrderedDict
 from typing import Final
 
+from broker.actors.latest import Latest
 from broker.clock import Clock
 from broker.wire.refusals import Refusal, refuse
 
@@ -21,8 +21,7 @@ class KeyRate:
     def __init__(self, clock: Clock, most: int, *, kept: int = KEPT) -> None:
         self._clock = clock
         self._most = most
-        self._kept = kept
-        self._hours: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._hours: Latest[str, tuple[int, int]] = Latest(kept)
 
     def take(self, subject: str) -> Refusal | None:
         """Count one request that is about to be done; rate_limited where the hour has no more."""
@@ -39,7 +38,4 @@ class KeyRate:
                 retry_after_ms=left_ms,
             )
         self._hours[subject] = (hour, count + 1)
-        self._hours.move_to_end(subject)
-        if len(self._hours) > self._kept:
-            self._hours.popitem(last=False)
         return None

@@ -101,13 +101,9 @@ MUTANTS = (
     ),
     ("statements.verified-once", FOLLOWS, "return sig, hashlib", 'return "", hashlib'),
     ("statements.verified-once", FOLLOWS, "hashlib.sha256(text).digest()", 'b""'),
-    ("statements.verified-once", FOLLOWS, "if len(self._found) > self._most:", "if False:"),
-    (
-        "statements.verified-once",
-        FOLLOWS,
-        "        if statement is not None:\n            self._found[key] = statement\n",
-        "        if statement is not None:\n            self._found = {key: statement, **self._found}\n",
-    ),
+    ("statements.verified-once", "broker/actors/latest.py", "if len(self) > self._most:", "if False:"),
+    ("statements.verified-once", "broker/actors/latest.py", "        self.move_to_end(key)\n", ""),
+    ("statements.verified-once", FOLLOWS, "self._found[key] = statement  #", "pass  #"),
     ("tools.wait-for-others", STREAMS, "                own=own,\n", ""),
     (
         "tools.wait-for-others",

@@ -10,6 +10,7 @@ import msgspec
 from broker.actors.agentdocs import present
 from broker.actors.binding import read_accounts
 from broker.actors.calls import agent_stream
+from broker.actors.receipts import Stopped
 from broker.actors.record import Told
 from broker.core.agreement import (
     Agreement,
@@ -151,4 +152,19 @@ async def tell_agreement(store: Store, what: str, agreement: Agreement, now: int
             {"what": what, "agreement": await view_agreement(store, agreement, viewer, now)},
         )
         for viewer in sorted((agreement.one, agreement.other))
+    ]
+
+
+def tell_stopped(stopped: Stopped, by: str, other: str, now: int) -> list[Told]:
+    """The event `notice` {what: loop, …} for both, where they are to hear that the loop guard stopped what `by` sent
+    the other. `now`: wall milliseconds."""
+    if not stopped.tell:
+        return []
+    return [
+        Told(
+            agent_stream(agent),
+            "notice",
+            {"what": "loop", "at": now, "counterpart": its, "by": by, **stopped.refusal.detail},
+        )
+        for agent, its in ((by, other), (other, by))
     ]

@@ -12,7 +12,7 @@ import msgspec
 from broker.actors.agentdocs import present, version_of
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
-from broker.actors.pairdocs import FRESH, find_overfull, put_message, read_message
+from broker.actors.pairdocs import FRESH, find_overfull, put_message, read_message, tell_stopped
 from broker.actors.receipts import Receipts, Stopped
 from broker.actors.record import RecordActor, Told
 from broker.config import Network
@@ -118,7 +118,8 @@ class MailActor(RecordActor[PairRow]):
             agents=(sender, recipient),
         )
         if isinstance(trace, Stopped):
-            return await self._stopped(command, trace)
+            events = tell_stopped(trace, sender, recipient, now.wall_ms)
+            return await self.write(self.row, trace.refusal, events=events)
         answer = await self._deliver(command, author.name, trace, now.wall_ms, counted)
         if not isinstance(answer, Refusal):
             both = (sender, recipient)
@@ -162,23 +163,6 @@ class MailActor(RecordActor[PairRow]):
             ],
             events=[Told(agent_stream(command.recipient), "message", shown(message))],
         )
-
-    async def _stopped(self, command: Send, stopped: Stopped) -> Any:
-        """The loop guard refuses a message; both are told, once."""
-        events: list[Told] = []
-        if stopped.tell:
-            for agent, other in (
-                (command.sender, command.recipient),
-                (command.recipient, command.sender),
-            ):
-                notice = {
-                    "what": "loop",
-                    "at": self.clock.now_ms(),
-                    "counterpart": other,
-                    "by": command.sender,
-                }
-                events.append(Told(agent_stream(agent), "notice", {**notice, **stopped.refusal.detail}))
-        return await self.write(self.row, stopped.refusal, events=events)
 
     async def mark(self, command: MarkRead) -> Any:
         """Marked. What made room meanwhile is missing."""

@@ -16,7 +16,7 @@ import msgspec
 from broker.actors.agentdocs import present
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
-from broker.actors.pairdocs import permission
+from broker.actors.pairdocs import permission, tell_stopped
 from broker.actors.push import RemovePush
 from broker.actors.receipts import Receipts, Stopped
 from broker.actors.record import Index, RecordActor, Told
@@ -129,7 +129,8 @@ class TaskActor(RecordActor[TaskRow]):
         if isinstance(command, core.Begin | core.Add):
             trace = self._judge(about, command.said.message_id, now)
             if isinstance(trace, Stopped):
-                return await self._stopped(about, trace)
+                events = tell_stopped(trace, about.requester, about.target, now.wall_ms)
+                return await self.write(row, trace.refusal, events=events)
             change = msgspec.structs.replace(change, row=msgspec.structs.replace(change.row, trace=trace))
         answer = await self._commit(change, wanted.by, wanted.once)
         if not isinstance(answer, Refusal):
@@ -180,23 +181,6 @@ class TaskActor(RecordActor[TaskRow]):
         puts = (put_mark(row), *(() if self.row is None else (_drop_mark(self.row),)))
         view: View = core.view(row)
         return await self.write(row, view, once=once, puts=puts, events=events)
-
-    async def _stopped(self, about: TaskRow, stopped: Stopped) -> Any:
-        """The loop guard refuses a task; both are told, once."""
-        events: list[Told] = []
-        if stopped.tell:
-            for agent, other in (
-                (about.requester, about.target),
-                (about.target, about.requester),
-            ):
-                notice = {
-                    "what": "loop",
-                    "at": self.clock.now_ms(),
-                    "counterpart": other,
-                    "by": about.requester,
-                }
-                events.append(Told(agent_stream(agent), "notice", {**notice, **stopped.refusal.detail}))
-        return await self.write(self.row, stopped.refusal, events=events)
 
     async def _due(self) -> Any:
         row, now = self.row, self.clock.now_ms()

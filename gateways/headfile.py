@@ -4,6 +4,8 @@ One line of JSON, signed by the wire's key: no secret, and a copy elsewhere does
 renamed, so that at any moment there is the old one or the new one.
 """
 
+import os
+import stat
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -34,9 +36,14 @@ class HeadFile:
 
 
 def read_head_file(directory: Path) -> bytes | None:
-    """The text of a directory's head file; None where there is none. Raises OSError."""
+    """The text of a directory's head file; None where there is none, and nothing of what is no file (a pipe would be
+    waited for without end). Raises OSError."""
     try:
-        with (directory / FILE).open("rb") as file:
-            return file.read(LARGEST)
+        number = os.open(directory / FILE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        return b""
+    with os.fdopen(number, "rb") as file:
+        return file.read(LARGEST)

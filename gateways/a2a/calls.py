@@ -4,7 +4,7 @@ A task exists for the one who gave it, at the endpoint of the agent to which it 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ from gateways.a2a import errors
 from gateways.a2a.errors import Fault
 
 T = TypeVar("T")
+ALL: Final = 1_000
+"""Messages of a task that are all it has: whoever asks for more gets as many as there are."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -56,7 +58,8 @@ async def own(call: Call, task_id: str, history: int | None = None) -> View | Fa
     """A task of the caller's with this agent."""
     if not 0 < len(task_id) <= 64:
         return errors.TASK_NOT_FOUND
-    view = await call.view("get_task", task_id=task_id, history=history)
+    few = None if history is None or history > ALL else history
+    view = await call.view("get_task", task_id=task_id, history=few)
     if isinstance(view, Refusal):
         return view
     ours = (view.task.requester_agent_id, view.task.target_agent_id) == (call.caller.agent, call.agent_id)

@@ -22,6 +22,9 @@ from gateways.a2a.pushes import create_push, delete_push, get_push, judge_push, 
 
 PAGE: Final = 50
 MOST: Final = 100
+_NO_FILTER: Final = ("", "TASK_STATE_UNSPECIFIED")
+_NEVER: Final = ("TASK_STATE_AUTH_REQUIRED",)
+"""States of A2A's that no task here ever has."""
 
 
 async def begin(call: Call, request: a2a.SendMessage) -> View | Fault | Refusal:
@@ -86,14 +89,16 @@ async def list_tasks(call: Call, params: bytes) -> Result:
     state, since, fault = None, None, _history(wanted.history_length)
     if not 1 <= size <= MOST:
         fault = errors.invalid("pageSize", f"it is 1 to {MOST}")
-    if wanted.status and (state := a2a.state_of(wanted.status)) is None:
-        fault = errors.invalid("status", "there is no such state here")
+    if wanted.status not in _NO_FILTER and (state := a2a.state_of(wanted.status)) is None:
+        fault = fault if wanted.status in _NEVER else errors.invalid("status", "there is no such state")
     try:
         since = a2a.time_of(wanted.status_timestamp_after) if wanted.status_timestamp_after else None
     except ValueError:
         fault = errors.invalid("statusTimestampAfter", "it is a time as RFC 3339 has it, in UTC")
     if fault is not None:
         return fault
+    if wanted.status in _NEVER:
+        return {"tasks": [], "nextPageToken": "", "pageSize": size, "totalSize": 0}
     page = await call.tool(
         "list_tasks",
         role="requester",
@@ -158,9 +163,7 @@ async def _rest(call: Call, task_id: str) -> Refusal | None:
 
 
 def _history(length: int | None) -> Fault | None:
-    if length is None or 0 <= length <= 1_000:
-        return None
-    return errors.invalid("historyLength", "it is 0 to 1,000")
+    return errors.invalid("historyLength", "it is 0 or more") if length is not None and length < 0 else None
 
 
 def _short(view: View, kept: int) -> View:

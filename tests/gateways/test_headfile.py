@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,3 +53,10 @@ async def test_it_is_on_the_disk_before_it_has_its_name(
     monkeypatch.setattr(Path, "replace", lambda self, to: (done.append("name"), replace(self, to))[1])
     await HeadFile(tmp_path).write(b"one\n")
     assert done == ["sync", "name", "sync"]
+
+
+@pytest.mark.requirement("audit.head-file")
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_holds_up_nothing_and_says_nothing(make: Any, tmp_path: Path) -> None:
+    make(tmp_path / FILE)
+    assert read_head_file(tmp_path) == b""

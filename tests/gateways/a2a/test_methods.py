@@ -96,7 +96,7 @@ async def test_history_is_as_long_as_asked_for(doors: Doors) -> None:
     task = await doors.send("1")
     for text in ("2", "3"):
         await doors.send(text, taskId=task["id"])
-    for length, texts in ((None, ["1", "2", "3"]), (0, None), (2, ["2", "3"]), (9, ["1", "2", "3"])):
+    for length, texts in ((None, ["1", "2", "3"]), (0, None), (2, ["2", "3"]), (2**31 - 1, ["1", "2", "3"])):
         params = {"id": task["id"]} | ({} if length is None else {"historyLength": length})
         shown = await doors.result("GetTask", params)
         history = shown.get("history")
@@ -120,7 +120,9 @@ async def test_lists_are_paged_filtered_and_the_last_changed_first(doors: Doors)
     for params, expected in (
         ({"contextId": "cx-b"}, [ids[0]]),
         ({"status": "TASK_STATE_COMPLETED", "includeArtifacts": True, "historyLength": 1}, [ids[1]]),
-        ({"status": "TASK_STATE_AUTH_REQUIRED"}, None),
+        ({"status": "TASK_STATE_AUTH_REQUIRED"}, []),
+        ({"status": "TASK_STATE_UNSPECIFIED", "contextId": "cx-b"}, [ids[0]]),
+        ({"status": "working"}, None),
         ({"statusTimestampAfter": "2099-01-01T00:00:00Z"}, []),
         ({"statusTimestampAfter": "2020-01-01T00:00:00.000Z", "contextId": "cx-a"}, [ids[1], ids[2]]),
         ({"statusTimestampAfter": "yesterday"}, None),

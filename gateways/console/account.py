@@ -24,7 +24,7 @@ def register(console: Console) -> None:
                 return _page({"operator_token": words}, 429)
             return _page({"operator_token": "That is not the operators’ token."}, 401)
         console.sessions.close(visit.secret)
-        return console.sign_in(visit, console.sessions.open(), "/")
+        return console.sign_in(visit, console.sessions.open(answer), "/")
 
     async def sign_out(visit: Visit) -> Shown:
         console.sessions.close(visit.secret)

@@ -28,12 +28,12 @@ def _add_agents(console: Console) -> None:
         if _ID.fullmatch(find):
             return Moved(f"/agents/{find}")
         if find:
-            answer = await console.ask("list_agents", name=find[:64])
+            answer = await console.ask(visit.session, "list_agents", name=find[:64])
         elif only == "suspended":
-            answer = await console.ask("list_suspended_agents", after=after)
+            answer = await console.ask(visit.session, "list_suspended_agents", after=after)
         else:
             tier = only if only in TIERS else None
-            answer = await console.ask("list_agents", tier=tier, owner_id=owner, after=after)
+            answer = await console.ask(visit.session, "list_agents", tier=tier, owner_id=owner, after=after)
         if isinstance(answer, Refusal):
             return away(answer, "/agents")
         values = {
@@ -46,13 +46,13 @@ def _add_agents(console: Console) -> None:
 
     async def show_one(visit: Visit) -> Shown:
         agent_id = visit.query.one("agent_id")
-        keys = await console.ask("list_agent_public_keys", agent_id=agent_id)
+        keys = await console.ask(visit.session, "list_agent_public_keys", agent_id=agent_id)
         if isinstance(keys, Refusal):
             return away(keys, "/agents")
-        events = await console.ask("list_audit_events", subject=agent_id, limit=20)
+        events = await console.ask(visit.session, "list_audit_events", subject=agent_id, limit=20)
         values = {
             "agent_id": agent_id,
-            "agent": await _held(console, agent_id),
+            "agent": await _held(console, visit, agent_id),
             "keys": [{"revoked_at": None, **each} for each in keys["keys"]],
             "events": [] if isinstance(events, Refusal) else events["events"],
             "done": DONE.get(visit.query.one("done"), ""),
@@ -67,11 +67,13 @@ def _add_agents(console: Console) -> None:
         if form.one("do") == "suspend":
             reason = form.one("reason").strip() or "by the operators"
             answer = await console.ask(
-                "suspend_agent", agent_id=agent_id, reason=reason[:500], idempotency_key=key
+                visit.session, "suspend_agent", agent_id=agent_id, reason=reason[:500], idempotency_key=key
             )
             done = "suspended"
         else:
-            answer = await console.ask("unsuspend_agent", agent_id=agent_id, idempotency_key=key)
+            answer = await console.ask(
+                visit.session, "unsuspend_agent", agent_id=agent_id, idempotency_key=key
+            )
             done = "unsuspended"
         return away(answer, "/agents") if isinstance(answer, Refusal) else Moved(f"{here}?done={done}")
 
@@ -85,15 +87,15 @@ def shown(agent: dict[str, Any]) -> dict[str, Any]:
     return {"description": "", "owner_id": None, "suspended": None, **agent}
 
 
-async def _held(console: Console, agent_id: str) -> dict[str, Any] | None:
+async def _held(console: Console, visit: Visit, agent_id: str) -> dict[str, Any] | None:
     """The agent as list_agents has it; None for one that is gone."""
-    found = await console.ask("list_agents", agent_id=agent_id)
+    found = await console.ask(visit.session, "list_agents", agent_id=agent_id)
     return None if isinstance(found, Refusal) or not found["agents"] else shown(found["agents"][0])
 
 
 def _add_owners(console: Console) -> None:
     async def show(visit: Visit) -> Shown:
-        answer = await console.ask("list_owners", after=visit.query.one("after") or None)
+        answer = await console.ask(visit.session, "list_owners", after=visit.query.one("after") or None)
         if isinstance(answer, Refusal):
             return away(answer)
         return Page("owners.html", {"owners": answer["owners"], "next": answer.get("next", "")})

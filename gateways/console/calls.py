@@ -32,6 +32,7 @@ def _add_desks(console: Console) -> None:
     async def show(visit: Visit) -> Shown:
         only = visit.query.one("only")
         answer = await console.ask(
+            visit.session,
             "list_desks",
             online_only=only == "online" or None,
             suspended=only == "suspended" or None,
@@ -44,7 +45,9 @@ def _add_desks(console: Console) -> None:
 
     async def change(visit: Visit) -> Shown:
         suspend = visit.form.one("do") == "suspend"
-        answer = await console.ask("suspend_desk" if suspend else "release_desk", code=visit.form.one("code"))
+        answer = await console.ask(
+            visit.session, "suspend_desk" if suspend else "release_desk", code=visit.form.one("code")
+        )
         done = "suspended" if suspend else "released"
         return away(answer, "/desks") if isinstance(answer, Refusal) else Moved(f"/desks?done={done}")
 
@@ -54,14 +57,14 @@ def _add_desks(console: Console) -> None:
 
 def _add_calls(console: Console) -> None:
     async def show(visit: Visit) -> Shown:
-        answer = await console.ask("list_calls", after=visit.query.one("after") or None)
+        answer = await console.ask(visit.session, "list_calls", after=visit.query.one("after") or None)
         if isinstance(answer, Refusal):
             return away(answer)
         return Page("calls.html", {"calls": answer["calls"], "next": answer.get("next", "")})
 
     async def end(visit: Visit) -> Shown:
         conv = visit.form.one("conv")
-        answer = await console.ask("end_call", conv=conv, note=visit.form.one("note").strip())
+        answer = await console.ask(visit.session, "end_call", conv=conv, note=visit.form.one("note").strip())
         if isinstance(answer, Refusal):
             return away(answer, "/calls")
         return Moved(f"/conversations/{conv}")
@@ -79,7 +82,7 @@ def _add_conversation(console: Console) -> None:
         return Page("conversations.html", {"conv": conv, "errors": errors}, 400 if errors else 200)
 
     async def show(visit: Visit) -> Shown:
-        found = await read(console, visit.query.one("conv"))
+        found = await read(console, visit, visit.query.one("conv"))
         if isinstance(found, Refusal):
             return away(found, "/conversations")
         head, lines = found
@@ -90,7 +93,7 @@ def _add_conversation(console: Console) -> None:
         return Page("conversation.html", values_of(head, lines, verdict, first, len(lines) >= MOST))
 
     async def export(visit: Visit) -> Shown:
-        found = await read(console, visit.query.one("conv"))
+        found = await read(console, visit, visit.query.one("conv"))
         if isinstance(found, Refusal):
             return away(found, "/conversations")
         response = Response(b"".join(line + b"\n" for line in found[1]), 200)
@@ -105,12 +108,12 @@ def _add_conversation(console: Console) -> None:
     console.get("/conversations/<conv>/export", export)
 
 
-async def read(console: Console, conv: str) -> tuple[dict[str, Any], list[bytes]] | Refusal:
+async def read(console: Console, visit: Visit, conv: str) -> tuple[dict[str, Any], list[bytes]] | Refusal:
     """What read_conv says of a conversation, and its lines as they are exported, MOST of them at most."""
     lines: list[bytes] = []
     after = -1
     while True:
-        page = await console.ask("read_conv", conv=conv, after=after, limit=500)
+        page = await console.ask(visit.session, "read_conv", conv=conv, after=after, limit=500)
         if isinstance(page, Refusal):
             return page
         for row in page["rows"]:

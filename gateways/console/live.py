@@ -16,7 +16,7 @@ import msgspec
 import trio
 from quart import Quart, Response
 
-from broker.app import Broker, Caller, Ended, Passed, TapeWatch
+from broker.app import Broker, Ended, Passed, TapeWatch
 from broker.wire.refusals import Refusal, refuse
 from gateways.console.sessions import Session
 from gateways.console.site import Console, Shown, Visit, away
@@ -61,14 +61,15 @@ class Counts:
 class Desks:
     """Which desks a conversation is between, remembered for as long as a page is open."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, session: Session) -> None:
         self._console = console
+        self._session = session
         self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     async def learn(self, convs: list[str]) -> None:
         """Look up what is not known yet: a few at a time."""
         for conv in [each for each in dict.fromkeys(convs) if each not in self._known][:NAMED]:
-            found = await self._console.ask("read_conv", conv=conv, limit=1)
+            found = await self._console.ask(self._session, "read_conv", conv=conv, limit=1)
             parties = {} if isinstance(found, Refusal) else found["parties"]
             self._known[conv] = {party["pk"]: party["code"] for party in parties.values()}
             while len(self._known) > REMEMBERED:
@@ -86,7 +87,7 @@ def register(console: Console, app: Quart, counts: Counts) -> None:
     """Add the page and its stream."""
 
     async def show(visit: Visit) -> Shown:
-        answer = await console.ask("review_queue")
+        answer = await console.ask(visit.session, "review_queue")
         waiting = {} if isinstance(answer, Refusal) else answer
         reported = {"reported": len(waiting.get("queue", ())), "more": "next" in waiting}
         return Page("now.html", {**counts.figures(), **reported, "lines": [], "missed": 0})
@@ -95,7 +96,7 @@ def register(console: Console, app: Quart, counts: Counts) -> None:
         session = visit.session
         if session is None:
             return _events(_over(console))
-        watch = await console.broker.tape(Caller(operator=True))
+        watch = await console.broker.tape(session.operator)
         if isinstance(watch, Refusal):
             return away(watch)
         return _events(_tell(console, counts, session, watch))
@@ -114,7 +115,7 @@ async def _tell(console: Console, counts: Counts, session: Session, watch: TapeW
     end = partial(watch.end, OVER)
     session.on_end(end)
     lines: deque[Passed] = deque(maxlen=ROWS)
-    desks, missed, last = Desks(console), 0, ""
+    desks, missed, last = Desks(console, session), 0, ""
     try:
         with watch:
             yield comment("live")

@@ -15,6 +15,7 @@ def register(console: Console) -> None:
         query = visit.query
         given = {name: query.one(name).strip() for name in ("actor", "kind", "subject")}
         answer = await console.ask(
+            visit.session,
             "list_audit_events",
             after=query.one("after") or None,
             limit=50,
@@ -26,7 +27,7 @@ def register(console: Console) -> None:
         return Page("audit.html", {**given, "events": events, "next": answer.get("next", "")})
 
     async def verify(visit: Visit) -> Shown:
-        answer = await console.ask("verify_audit_log")
+        answer = await console.ask(visit.session, "verify_audit_log")
         if isinstance(answer, Refusal):
             return away(answer, "/audit")
         without: dict[str, Any] = {"head": None, "first": None, "faults": [], "remarks": []}

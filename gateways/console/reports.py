@@ -22,6 +22,7 @@ def register(console: Console) -> None:
     async def show(visit: Visit) -> Shown:
         status = visit.query.one("status") or "open"
         answer = await console.ask(
+            visit.session,
             "list_reports",
             status=None if status == "all" else status,
             target_agent_id=visit.query.one("about") or None,
@@ -48,11 +49,16 @@ def register(console: Console) -> None:
         note = form.one("note").replace("\r\n", "\n").strip()
         if outcome == "suspended":
             held = await console.ask(
-                "suspend_agent", agent_id=target, reason=reason_of(note), idempotency_key=f"s-{key}"
+                visit.session,
+                "suspend_agent",
+                agent_id=target,
+                reason=reason_of(note),
+                idempotency_key=f"s-{key}",
             )
             if isinstance(held, Refusal):
                 return away(held, "/reports")
         answer = await console.ask(
+            visit.session,
             "resolve_report",
             report_id=form.one("report_id"),
             outcome=outcome,

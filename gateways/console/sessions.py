@@ -12,6 +12,8 @@ from typing import Final
 
 import trio
 
+from broker.app import Caller
+
 IDLE_S: Final = 2 * 3600.0
 LIFE_S: Final = 12 * 3600.0
 MOST: Final = 64
@@ -21,8 +23,10 @@ MOST: Final = 64
 class Session:
     """One browser of an operator's. Made by Sessions.open."""
 
-    def __init__(self) -> None:
+    def __init__(self, operator: Caller) -> None:
         now = trio.current_time()
+        self.operator = operator
+        """Who signed in, as the gate admitted it."""
         self.over = False
         self._used = now
         self._last = now + LIFE_S
@@ -59,11 +63,11 @@ class Sessions:
     def __init__(self) -> None:
         self._kept: dict[bytes, Session] = {}
 
-    def open(self) -> str:
-        """A new session's secret."""
+    def open(self, operator: Caller) -> str:
+        """A new session's secret, for whom the gate has admitted."""
         self._sweep()
         secret = secrets.token_urlsafe(32)
-        self._kept[_digest(secret)] = Session()
+        self._kept[_digest(secret)] = Session(operator)
         while len(self._kept) > MOST:
             self._end(min(self._kept, key=lambda each: self._kept[each].until))
         return secret

@@ -104,10 +104,12 @@ class Console:
         """Where a form goes. It was made by a page of ours, for this browser."""
         self._add(path, "POST", handler, open_to_all)
 
-    async def ask(self, tool: str, **params: Any) -> Any:
-        """Call an operators' tool: plain JSON values, or the Refusal. `None` of the params stays away."""
+    async def ask(self, session: Session | None, tool: str, **params: Any) -> Any:
+        """Call an operators' tool as who signed in: plain JSON values, or the Refusal. `None` of the params stays
+        away. Only pages for who is signed in ask anything."""
+        assert session is not None
         given = {name: value for name, value in params.items() if value is not None}
-        answer = await self.broker.call(Caller(operator=True), tool, msgspec.json.encode(given))
+        answer = await self.broker.call(session.operator, tool, msgspec.json.encode(given))
         if isinstance(answer, Refusal):
             return answer
         return msgspec.json.decode(msgspec.json.encode(answer))  # raw parts become values, too

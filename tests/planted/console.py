@@ -22,7 +22,7 @@ MUTANTS = (
         "        console.sessions.close(visit.secret)\n        return console.sign_in(visit, new_secret(), SIGN_IN)",
         "        return console.sign_in(visit, new_secret(), SIGN_IN)",
     ),
-    ("console.sign-in", ACCOUNT, "console.sessions.open()", "visit.secret"),
+    ("console.sign-in", ACCOUNT, "console.sessions.open(answer)", "visit.secret"),
     ("console.sessions-end", SESSIONS, "self._used + IDLE_S", "self._used + LIFE_S"),
     ("console.sessions-end", SESSIONS, "min(self._last, ", "max(self._used, "),
     ("console.csrf", SITE, "await take_form(sent)", "read_form(await request.get_data())"),

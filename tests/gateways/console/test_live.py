@@ -30,7 +30,7 @@ class Page:
         self.console = Console(app, bench.broker, OperatorGate(bench.broker, OperatorToken(TOKEN)))
         self.bench = bench
         self.sessions = self.console.sessions
-        self.secret = self.sessions.open()
+        self.secret = self.sessions.open(OPERATOR)
         self.decoder = Decoder()
 
     async def stream(self) -> AsyncIterator[bytes]:
@@ -83,7 +83,7 @@ async def test_it_ends_at_once_with_its_session_and_in_silence_with_the_broker(
         assert trio.current_time() - began < 1.0
         with pytest.raises(StopAsyncIteration):
             await anext(stream)
-    page.secret = page.sessions.open()
+    page.secret = page.sessions.open(OPERATOR)
     async with aclosing(await page.stream()) as stream:  # type: ignore[type-var]
         await anext(stream)
         bench.broker.end_streams(refuse("unavailable", "the broker stops"))

@@ -4,6 +4,7 @@ import pytest
 import trio
 
 from gateways.console.sessions import IDLE_S, LIFE_S, MOST, Sessions
+from tests.support.operators import OPERATOR
 
 
 @pytest.mark.requirement("console.sessions-end")
@@ -11,14 +12,14 @@ async def test_a_session_ends_unused_after_two_hours_and_in_any_case_after_twelv
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     sessions = Sessions()
-    secret = sessions.open()
+    secret = sessions.open(OPERATOR)
     began = trio.current_time()
     while trio.current_time() - began < LIFE_S - IDLE_S:
         await trio.sleep(IDLE_S - 1)
         assert sessions.find(secret) is not None
     await trio.sleep(LIFE_S - (trio.current_time() - began))
     assert sessions.find(secret) is None
-    unused = sessions.open()
+    unused = sessions.open(OPERATOR)
     await trio.sleep(IDLE_S)
     assert sessions.find(unused) is None
 
@@ -26,7 +27,7 @@ async def test_a_session_ends_unused_after_two_hours_and_in_any_case_after_twelv
 @pytest.mark.requirement("console.sessions-end", "console.live-ends")
 async def test_what_a_session_has_open_is_told_of_its_end_once() -> None:
     sessions, told = Sessions(), list[str]()
-    secret = sessions.open()
+    secret = sessions.open(OPERATOR)
     session = sessions.find(secret)
     assert session is not None
     session.on_end(lambda: told.append("one"))
@@ -46,10 +47,10 @@ async def test_there_are_so_many_and_the_one_unused_longest_goes(
     sessions = Sessions()
     secrets = []
     for _ in range(MOST):
-        secrets.append(sessions.open())
+        secrets.append(sessions.open(OPERATOR))
         await trio.sleep(1)
     assert sessions.find(secrets[0]) is not None
-    newest = sessions.open()
+    newest = sessions.open(OPERATOR)
     assert sessions.find(secrets[1]) is None
     assert sessions.find(secrets[0]) is not None
     assert sessions.find(newest) is not None

@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from broker.wire.refusals import refuse
-from gateways.console.site import ASSETS, NAV, POLICY, away
+from gateways.console.site import ASSETS, NAV, POLICY, Console, away
+from gateways.operator.gate import OperatorGate
+from gateways.operator.token import OperatorToken
+from gateways.web import quart_app
 from tests.gateways.console.conftest import document
 from tests.gateways.pages.conftest import Browser
 from tests.sizes import ROOT
 from tests.support.agents import make_agent
 from tests.support.broker import Bench
+from tests.support.operators import TOKEN
 
 
 @pytest.mark.requirement("console.sign-in")
@@ -24,6 +28,13 @@ async def test_who_is_not_signed_in_is_led_to_sign_in_from_every_page(nobody: Br
         else:
             assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in"), path
             assert answer.text == ""
+
+
+@pytest.mark.requirement("console.sign-in")
+async def test_a_page_without_a_session_can_ask_the_broker_for_nothing(bench: Bench) -> None:
+    gate = OperatorGate(bench.broker, OperatorToken(TOKEN))
+    with pytest.raises(AssertionError):
+        await Console(quart_app(), bench.broker, gate).ask(None, "list_agents")
 
 
 @pytest.mark.requirement("console.sign-in")

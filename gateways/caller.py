@@ -75,11 +75,18 @@ def connect(scope: Scope, proxies: Sequence[Network] = ()) -> Caller:
 
 
 def is_local(scope: Scope, proxies: Sequence[Network] = ()) -> bool:
-    """Whether this machine itself asks, and nobody through it: no proxy, named or not, stands between."""
+    """Whether this machine itself asks, and nobody through it: no proxy, named or not, stands between.
+
+    One that says nothing of whom it forwards for is known by the Host that it passes on: a name that others use.
+    """
     peer = peer_of(scope)
     if peer is None or not peer.is_loopback or is_proxy(peer, proxies):
         return False
-    return _FORWARDING.isdisjoint(name.lower() for name, _ in scope["headers"])
+    headers = {name.lower(): value for name, value in scope["headers"]}
+    host = headers.get(b"host", b"").decode("latin-1")
+    asked = read_hop(host)
+    here = asked.is_loopback if asked is not None else host.partition(":")[0].lower() == "localhost"
+    return here and _FORWARDING.isdisjoint(headers)
 
 
 async def identify(

@@ -11,6 +11,7 @@ from gateways.figures import BY_NAME, FIGURES, PROCESS
 from gateways.measured import measured
 from gateways.metrics import Metrics
 from gateways.web import metrics_app, web_app
+from gateways.wrappers import Origins
 from tests.support.asgi import asked
 from tests.support.broker import Bench
 from tests.support.broker_fake import FakeBroker
@@ -107,6 +108,14 @@ async def test_figures_are_for_this_machine_alone_and_for_no_proxy_on_it(bench: 
     ):
         app = web_app(bench.broker, metrics, proxies=named)
         assert (await asked(app, "/metrics", headers)).status == status, (named, headers)
+    public = web_app(bench.broker, metrics, origins=Origins(public_url="https://turret.example"))
+    for host, status in (
+        ("turret.example", 404),
+        ("localhost:8766", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8766", 200),
+    ):
+        assert (await asked(public, "/metrics", {"host": host})).status == status, host
     far = await asked(web_app(bench.broker, metrics), "/metrics", client="203.0.113.9")
     assert (far.status, b"turret_" in far.body) == (404, False)
     assert (await asked(web_app(bench.broker, None), "/metrics")).status == 404

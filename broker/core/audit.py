@@ -107,7 +107,7 @@ def restored(backup_at: int, restored_at: int, former: AuditHead | None, at: int
     return AuditEvent(at, BROKER, RESTORED, detail=detail)
 
 
-class Refusals:
+class RefusedSums:
     """Makes events of sums of refused sign-ins, with its bound in mind: in an hour OWN_AN_HOUR that have a row of their
     own, and a row a minute for all others."""
 

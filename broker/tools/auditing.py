@@ -158,7 +158,7 @@ async def _sum_up(services: Services, *, all: bool) -> None:
     while True:
         if sign_in.unwritten is None:
             sums, now = sign_in.take_refused(all=all), services.clock.now_ms()
-            events = services.refusals.events(sums, now)
+            events = services.refused_sums.events(sums, now)
             if not events:
                 return
             sign_in.unwritten = Unit(puts=tuple(by_itself(services.new_id("au_"), event) for event in events))

@@ -25,7 +25,7 @@ from broker.actors.suspended import Suspended
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
-from broker.core.audit import Refusals
+from broker.core.audit import RefusedSums
 from broker.core.conversation import Rules
 from broker.store.port import Store
 from broker.tools.follows import Follows
@@ -89,25 +89,38 @@ AUDITED_AN_HOUR: Final = 120
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of one running broker."""
+    """The parts of one running broker, put together by broker.tools.parts."""
 
     store: Store
     clock: Clock
     settings: Settings
     keyring: Keyring
-    house: House
-    hub: Hub
-    presence: Presence
-    guard: Guard
-    verifier: Verifier
-    rules: Rules
-    tally: Tally
-    suspended: Suspended
-    """Keys of suspended desks and agents: kept in memory, since every envelope asks."""
+    entropy: Callable[[int], bytes] = secrets.token_bytes
+    """So many bytes of chance, for ids and secrets."""
     info: Callable[[], dict[str, Any]]
     """The well-known document (wire.md, wire_info)."""
+
+    # Who does what, and who hears of it.
+    house: House
+    """All actors."""
+    hub: Hub
+    """All readers of streams."""
+    presence: Presence
+    pusher: Pusher
+    """Sends events to the URLs that were named for them."""
+
+    # The wire.
+    rules: Rules
+    """Of calls, for every conversation."""
+    tally: Tally
+    verifier: Verifier
+    guard: Guard
     follows: Follows = msgspec.field(default_factory=Follows)
     """Follow statements that were verified."""
+    suspended: Suspended
+    """Keys of suspended desks and agents: kept in memory, since every envelope asks."""
+
+    # Who may speak, and how somebody signs in.
     standing: Standing
     """Who may still speak."""
     activity: Activity
@@ -118,14 +131,12 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """How often somebody may try to sign in."""
     passwords: Passwords
     """Owners' passwords, hashed off the loop."""
-    pusher: Pusher
-    """Sends events to the URLs that were named for them."""
-    receipts: Receipts
-    """Who received what lately, for the loop guard."""
-    entropy: Callable[[int], bytes] = secrets.token_bytes
-    """So many bytes of chance, for ids and secrets."""
+
+    # The network.
     followers: Followers = msgspec.field(default_factory=Followers)
     """Who follows which channel."""
+    receipts: Receipts
+    """Who received what lately, for the loop guard."""
     underway: Underway = msgspec.field(default_factory=Underway)
     """Requests with an idempotency key that are being done."""
     key_rate: KeyRate
@@ -134,12 +145,14 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Who searches the library now, by agent."""
     lanes: Lanes = msgspec.field(default_factory=Lanes)
     """Who begins a task now, of those of one agent with another."""
-    audited: Times = msgspec.field(default_factory=lambda: Times(AUDITED_AN_HOUR, HOUR_S, CAP))
-    """How often agents had something noted for the audit, which is kept for ever."""
+
+    # The audit.
     keeper: HeadKeeper | None = None
-    """Where the audit's head is kept beside the store; None: nowhere."""
-    refusals: Refusals = msgspec.field(default_factory=Refusals)
-    """How refused sign-ins are summed up for the audit."""
+    """Where its head is kept beside the store; None: nowhere."""
+    audited: Times = msgspec.field(default_factory=lambda: Times(AUDITED_AN_HOUR, HOUR_S, CAP))
+    """How often agents had something noted, which is kept for ever."""
+    refused_sums: RefusedSums = msgspec.field(default_factory=RefusedSums)
+    """How refused sign-ins are summed up for it."""
 
     def new_id(self, prefix: str) -> str:
         """A fresh id: the prefix (`ag_`) and a ULID."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core import audit as core
-from broker.core.audit import LARGEST, OTHERS, OWN_A_MINUTE, OWN_AN_HOUR, AuditEvent, Refusals, Sum
+from broker.core.audit import LARGEST, OTHERS, OWN_A_MINUTE, OWN_AN_HOUR, AuditEvent, RefusedSums, Sum
 from broker.wire.canonical import encode
 
 EVENT = AuditEvent(at=1, actor="operator", kind="purge_expired_unclaimed")
@@ -52,7 +52,7 @@ def test_a_row_is_found_by_who_did_what_to_whom() -> None:
 
 @pytest.mark.requirement("audit.refused")
 def test_refused_sign_ins_are_a_row_an_address_and_minute() -> None:
-    events = Refusals().events(
+    events = RefusedSums().events(
         [Sum(7, "203.0.113.1", "password", 3), Sum(8, "203.0.113.1", "password", 1)], 99
     )
     assert [(each.subject, each.at, each.detail) for each in events] == [
@@ -63,7 +63,7 @@ def test_refused_sign_ins_are_a_row_an_address_and_minute() -> None:
 
 @pytest.mark.requirement("audit.refused")
 def test_a_flood_from_many_addresses_is_few_rows_and_no_count_is_lost() -> None:
-    refusals, rows, told = Refusals(), 0, 0
+    refusals, rows, told = RefusedSums(), 0, 0
     for minute in range(1440):
         sums = [Sum(minute, f"10.0.{n}.0", "password", 1 + n) for n in range(40)]
         sums.append(Sum(minute, OTHERS, "token", 5))
@@ -80,6 +80,6 @@ def test_a_flood_from_many_addresses_is_few_rows_and_no_count_is_lost() -> None:
 @pytest.mark.requirement("audit.refused")
 def test_the_largest_sums_have_rows_of_their_own() -> None:
     sums = [Sum(1, f"10.0.{n}.0", "password", 1) for n in range(40)] + [Sum(1, "203.0.113.1", "password", 9)]
-    events = Refusals().events(sums, 0)
+    events = RefusedSums().events(sums, 0)
     assert events[0].subject == "203.0.113.1"
     assert (events[-1].subject, events[-1].detail["counts"]) == (OTHERS, {"password": 21})

@@ -51,9 +51,10 @@ MUTANTS = (
     (
         "observe.local-alone",
         CALLER,
-        "    return _FORWARDING.isdisjoint(",
-        "    return not _FORWARDING or (lambda _: True)(",
+        "    return here and _FORWARDING.isdisjoint(headers)",
+        "    return here",
     ),
+    ("observe.local-alone", CALLER, "    return here and _FORWARDING", "    return _FORWARDING"),
     (
         "observe.local-alone",
         CALLER,

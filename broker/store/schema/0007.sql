@@ -2,7 +2,7 @@
 -- Until its next write such a document would be in no list. And agents that went before they left their channels by
 -- that: they leave at the next start (broker/actors/leaving.py).
 
-INSERT INTO document (kind, name, version, data)
+INSERT OR IGNORE INTO document (kind, name, version, data)
     SELECT DISTINCT 'leaving', substr(name, instr(name, ':') + 1), 1, CAST('{"due":0}' AS BLOB)
     FROM document AS member
     WHERE kind = 'member' AND NOT EXISTS (

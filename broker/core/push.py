@@ -23,6 +23,8 @@ Why = Literal["status", "not_public", "no_answer", "no_secret"]
 """Why an event was not taken: the answer's status, a URL that may not be asked, no answer that could be used, or no
 secret to sign it with."""
 FormName = Literal["webhook", "a2a"]
+State = Literal["active", "failing", "disabled"]
+"""failing: the next event was not taken, and is tried again; disabled: nothing is sent any more."""
 
 DELAYS_S: Final = (5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400)
 """Seconds between two tries of one event; the last one from then on."""
@@ -118,6 +120,13 @@ class PushRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     failing: Failing | None = None
     last: Last | None = None
     disabled: Disabled | None = None
+
+    @property
+    def state(self) -> State:
+        """How it does."""
+        return (
+            "disabled" if self.disabled is not None else "failing" if self.failing is not None else "active"
+        )
 
 
 class Occurrence(msgspec.Struct, frozen=True):

@@ -8,15 +8,14 @@ secret, in one header; the timestamp is the attempt's, the id the event's.
 import base64
 import hmac
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
-from broker.core.push import Occurrence, PushRow, Request, Why, live_secrets
+from broker.core.push import Occurrence, PushRow, Request, State, Why, live_secrets
 
 PREFIX: Final = "whsec_"
 SECRET_BYTES: Final = 32
-State = Literal["active", "failing", "disabled"]
 PING: Final = "ping"
 """The type of an event that says nothing but that it came."""
 
@@ -87,16 +86,16 @@ def waiting(position: int, oldest: int, newest: int) -> int:
     return max(0, newest - max(position, oldest - 1))
 
 
-def show(row: PushRow, waiting: int, now: int) -> Webhook:
-    """A webhook as whose it is sees it. `now`: wall milliseconds."""
-    state: State = "disabled" if row.disabled is not None else "failing" if row.failing else "active"
+def show(row: PushRow, oldest: int, newest: int, now: int) -> Webhook:
+    """A webhook as whose it is sees it. `oldest`, `newest`: the positions that its stream keeps; `now`: wall
+    milliseconds."""
     last, failing, disabled = row.last, row.failing, row.disabled
     old = [each.until for each in live_secrets(row, now) if each.until is not None]
     return Webhook(
         url=row.url,
-        state=state,
+        state=row.state,
         created_at=row.created_at,
-        waiting=waiting,
+        waiting=waiting(row.position, oldest, newest),
         delivered=row.delivered,
         last_at=last.at if last is not None else None,
         last_status=last.status if last is not None else None,

@@ -20,7 +20,7 @@ from broker.core.agreement import Agreement, Request, Scope, pair_key
 from broker.core.claim import read_code
 from broker.core.pairviews import AgreementView, counterpart
 from broker.core.push import MAX_URL
-from broker.core.webhook import Webhook, show, waiting
+from broker.core.webhook import Webhook, show
 from broker.store.stored import stored
 from broker.tools.agents import find, presence_of, seen
 from broker.tools.context import Context
@@ -148,7 +148,7 @@ async def my_agent(context: Context, owner_id: Text, agent_id: Text) -> Kept | R
     push, shown = await read_push(services.store, agent_id), None
     if push is not None:
         head = await services.store.head(push.stream)
-        shown = show(push, waiting(push.position, head.oldest, head.newest), now)
+        shown = show(push, head.oldest, head.newest, now)
     return Kept(_owned(context, row), found, shown)
 
 

@@ -192,5 +192,4 @@ async def _pushes(services: Services, task_id: str) -> list[PushRow]:
 
 
 def _shown(row: PushRow) -> TaskPush:
-    state = "disabled" if row.disabled is not None else "failing" if row.failing is not None else "active"
-    return TaskPush(row.stream.removeprefix("task:"), config_of(row), row.url, row.extra["scheme"], state)
+    return TaskPush(row.stream.removeprefix("task:"), config_of(row), row.url, row.extra["scheme"], row.state)

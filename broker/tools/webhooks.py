@@ -250,7 +250,7 @@ async def list_webhooks(
 
 async def _shown(services: Services, row: PushRow) -> Webhook:
     head = await services.store.head(row.stream)
-    return show(row, waiting(row.position, head.oldest, head.newest), services.clock.now_ms())
+    return show(row, head.oldest, head.newest, services.clock.now_ms())
 
 
 def _new_secret(services: Services) -> str:

@@ -296,8 +296,7 @@ class Broker:
         reasons = ["stopping"] if self.stopping else []
         if self._services.store.free_bytes() < self.settings.store.min_free_bytes:
             reasons.append("disk space below store.min_free_bytes: no new calls or desks")
-        broken = getattr(self._services.store, "broken", None)
-        if broken:
+        if self._services.store.broken is not None:
             reasons.append("the store takes no writes")
         return reasons
 

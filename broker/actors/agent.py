@@ -34,7 +34,7 @@ from broker.core.audit import BROKER, AuditEvent
 from broker.core.claim import ClaimCode
 from broker.core.conversation import Due
 from broker.core.names import looks_of
-from broker.store.port import Put, Unit
+from broker.store.port import Put
 from broker.store.stored import stored
 from broker.wire.refusals import Refusal, refuse
 
@@ -287,7 +287,7 @@ class AgentActor(RecordActor[AgentRow]):
                 "bad_request", f"this agent is not {kind}; nothing else is deleted", path="agent_id"
             )
         answer = {"agent_id": self.key, "deleted": True}
-        refused = await self._leave_channels()
+        refused = await leave_channels(self.store, self.key, self.commit)
         if refused is not None:
             return refused
         return await self.write(None, answer, once=command.once, puts=await self._leave(row))
@@ -295,7 +295,7 @@ class AgentActor(RecordActor[AgentRow]):
     async def _expire(self, row: AgentRow | None) -> Any:
         now = self.clock.now_ms()
         if row is not None and core.is_over(row, now):
-            refused = await self._leave_channels()
+            refused = await leave_channels(self.store, self.key, self.commit)
             if refused is not None:
                 return refused
             kids = [key.kid for key in row.keys]
@@ -345,14 +345,6 @@ class AgentActor(RecordActor[AgentRow]):
             if document and stored(KeyRow, document.doc, "key", key.pk).agent_id == self.key:
                 puts.append(Put("key", key.pk, document.version, None))
         return puts
-
-    async def _leave_channels(self) -> Refusal | None:
-        """Leave all channels, in commits of their own: whoever is cut off in between comes again, and goes on."""
-        while puts := await leave_channels(self.store, self.key):
-            refused = await self.commit(Unit(puts=tuple(puts)))
-            if refused is not None:
-                return refused
-        return None
 
     async def _is_gone(self, agent_id: str) -> bool:
         return await read_agent(self.store, agent_id, self.clock.now_ms()) is None

@@ -7,6 +7,7 @@ somebody (network.md, Channels).
    later: it is in no channel for good, and has no account and no webhook.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ from broker.core.channel import ChannelRow, MemberRow, without
 from broker.core.conversation import Due
 from broker.store.port import Put, Store, Unit
 from broker.store.stored import stored
+from broker.wire.refusals import Refusal
 
 AT_ONCE: Final = 50
 """Channels that are left in one commit; an agent may be in any number of them."""
@@ -46,10 +48,9 @@ class LeavingActor(RecordActor[LeavingRow]):
             raise TypeError(type(command))
         if self.row is None or self.row.due > self.clock.now_ms():
             return None
-        while puts := await leave_channels(self.store, self.key):
-            refused = await self.commit(Unit(puts=tuple(puts)))
-            if refused is not None:
-                return refused
+        refused = await leave_channels(self.store, self.key, self.commit)
+        if refused is not None:
+            return refused
         return await self.write(None, None, puts=await let_go(self.store, self.key))
 
 
@@ -70,9 +71,20 @@ async def let_go(store: Store, agent_id: str) -> list[Put]:
     return puts
 
 
-async def leave_channels(store: Store, agent_id: str) -> list[Put]:
-    """What takes an agent out of some of its channels; nothing where it is in none. Ask again after the commit. Raises
-    what the store raises."""
+async def leave_channels(
+    store: Store, agent_id: str, commit: Callable[[Unit], Awaitable[Refusal | None]]
+) -> Refusal | None:
+    """Take an agent out of all its channels, in commits of its actor's: whoever is cut off in between comes again, and
+    goes on. Returns why one was not written. Raises what the store raises."""
+    while puts := await _some(store, agent_id):
+        refused = await commit(Unit(puts=tuple(puts)))
+        if refused is not None:
+            return refused
+    return None
+
+
+async def _some(store: Store, agent_id: str) -> list[Put]:
+    """What takes it out of some of them; nothing where it is in none."""
     puts: list[Put] = []
     for document in await store.find("member", "agent", agent_id, limit=AT_ONCE):
         member = stored(MemberRow, document.doc, "member", document.id)

@@ -6,7 +6,8 @@ The map, from the floor up (each layer imports only the ones before it):
     core/     pure decisions: one file an aggregate
     store/    the port to durable memory, and its adapters
     actors/   the only loops: conversations, desks, agents, pairs, channels, streams, timers
-    tools/    one function a tool; what several areas share stands in lookup.py, agents.py, paging.py
+    tools/    one function a tool; what several areas share stands in lookup.py, agents.py, paging.py, access.py;
+              parts.py puts a broker's parts together, household.py says how each kind of actor is made
     app.py    open_broker(): the verbs at the door, call, follow and their like
 
 Reading order for a newcomer. The wire: wire/call.py, core/conversation.py, actors/actor.py,

@@ -27,7 +27,7 @@ class _Measured:
         self.tools = broker.tools
         self.settings = broker.settings
         self.admission = broker.admission
-        self._names = {*broker.tools, *getattr(broker, "operator_tools", ())}
+        self._names = {*broker.tools, *broker.operator_tools}
         self._acknowledged = metrics.acknowledged.add
         self._called = metrics.called
 

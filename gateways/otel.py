@@ -161,7 +161,7 @@ class _Calls:
     def __init__(self, broker: Broker, otel: Otel) -> None:
         self._broker = broker
         self._tracer = otel.tracer
-        self._names = {*broker.tools, *getattr(broker, "operator_tools", ())}
+        self._names = {*broker.tools, *broker.operator_tools}
         self.tools = broker.tools
         self.settings = broker.settings
         self.admission = broker.admission

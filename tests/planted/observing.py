@@ -98,7 +98,7 @@ MUTANTS = (
     (
         "observe.operators",
         MEASURED,
-        '{*broker.tools, *getattr(broker, "operator_tools", ())}',
+        "{*broker.tools, *broker.operator_tools}",
         "{*broker.tools}",
     ),
     ("observe.operators", MEASURED, "bool(result.ok)", "True"),

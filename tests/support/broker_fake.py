@@ -9,14 +9,17 @@ import base64
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 import trio
 
 from broker.actors.admission import Admission
-from broker.app import Caller, Delivery, Ended, Slow
+from broker.actors.pusher import PushStatistics
+from broker.app import Caller, Delivery, Ended, Slow, Statistics
 from broker.config import Settings
+from broker.histogram import Histogram
+from broker.store.port import StoreStatistics
 from broker.wire import canonical
 from broker.wire.events import Resume
 from broker.wire.refusals import Refusal, refuse
@@ -62,11 +65,16 @@ class FakeTool(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-class FakeStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """A moment of the fake: a few figures."""
-
-    accepted: int = 0
-    readers: int = 0
+def statistics_of(**figures: Any) -> Statistics:
+    """A broker's statistics: these figures, and nothing of all others."""
+    store = {name: Histogram((1.0,)) for name in ("units", "commits", "checkpoints")}
+    pushes = {field.name: 0 for field in msgspec.structs.fields(PushStatistics)}
+    none = {
+        field.name: {} if get_origin(field.type) is dict else 0
+        for field in msgspec.structs.fields(Statistics)
+    }
+    whole = {"store": StoreStatistics(**store), "pushes": PushStatistics(**pushes)}
+    return Statistics(**{**none, **whole, **figures})
 
 
 class FakeReader:
@@ -151,6 +159,7 @@ class FakeBroker:
                 FakeTool(name="desk_rings", read_only=True, streams=True),
             )
         }
+        self.operator_tools: dict[str, FakeTool] = {}
         self.answers: dict[str, Any] = {
             "wire_info": self.wire_info(),
             "send_env": {
@@ -282,8 +291,8 @@ class FakeBroker:
     def readiness(self) -> list[str]:
         return self.reasons
 
-    def statistics(self) -> FakeStatistics:
-        return FakeStatistics(accepted=len(self.calls), readers=sum(each.open for each in self.readers))
+    def statistics(self) -> Statistics:
+        return statistics_of(accepted=len(self.calls), readers=sum(each.open for each in self.readers))
 
 
 def proof(**members: Any) -> str:

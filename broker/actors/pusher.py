@@ -18,6 +18,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
+from broker.actors.backlog import read_backlog
 from broker.actors.guard import CAP, Times
 from broker.actors.house import House
 from broker.actors.push import KIND, Came, RemovePush, read_push
@@ -34,9 +35,8 @@ from broker.core.push import (
     live_secrets,
     skipped,
 )
-from broker.store.port import Event, Head, Store, Unavailable
+from broker.store.port import Event, Store, Unavailable
 from broker.store.stored import stored
-from broker.wire.events import ROW_KINDS, Cursor, splice, stream_tag
 from broker.wire.refusals import Refusal
 
 log = logging.getLogger("turret.pushes")
@@ -44,8 +44,6 @@ AT_ONCE: Final = 64
 """Attempts under way."""
 SHARE: Final = 4
 """Of these for one agent: one that has many pushes, to receivers that never answer, holds up itself alone."""
-PAGE: Final = 8
-"""Events that are read at once: each of many pushes may hold so many while it waits to send them."""
 FOUND: Final = 100
 """Pushes that are looked at together, at the start."""
 GROUP_S: Final = 1.0
@@ -109,14 +107,6 @@ class _Live:
         """What is under way counts no more; its task begins again."""
         self.more = True
         self.scope.cancel()
-
-
-class _Page(NamedTuple):
-    """What is to be sent next: events with their positions, the stream's head, and where to go on if there is none."""
-
-    head: Head
-    events: list[tuple[int, Occurrence]]
-    upto: int
 
 
 class Pusher:
@@ -306,7 +296,7 @@ class Pusher:
         written, since = row, trio.current_time()
         while True:
             await self._wait(row)
-            page = await self._read(row)
+            page = await read_backlog(self._store, row)
             if not page.events:
                 row = row if page.upto == row.position else skipped(row, page.upto)
                 break
@@ -342,21 +332,6 @@ class Pusher:
             left_s = (row.failing.next_at - self._clock.now_ms()) / 1000
             await trio.sleep(max(0.0, min(left_s, LONGEST_DELAY_S)))
 
-    async def _read(self, row: PushRow) -> _Page:
-        head = await self._store.head(row.stream)
-        place, gap = min(row.position, head.newest), None
-        if row.epoch and row.epoch != head.epoch:
-            gap = "epoch_changed"
-        if place < head.oldest - 1:
-            place, gap = head.oldest - 1, gap or "trimmed"
-        events = await self._store.events(row.stream, place, PAGE)
-        tag, found = stream_tag(row.stream), []
-        for event in events:
-            stored(dict, event.data, "stream", f"{row.stream} at {event.position}")
-            found.append((event.position, _occurrence(event, tag, head.epoch, gap)))
-            gap = None
-        return _Page(head, found, head.newest if not events else place)
-
     async def _attempt(self, row: PushRow, occurrence: Occurrence) -> Outcome | None:
         """One attempt; None where the form sends no such event."""
         assert self._courier is not None
@@ -380,9 +355,3 @@ class Pusher:
             if not isinstance(await self._house.ask(KIND, row.push_id, came), Refusal):
                 return
             await trio.sleep(RETRY_S)
-
-
-def _occurrence(event: Event, tag: str, epoch: str, gap: str | None) -> Occurrence:
-    cursor = Cursor(tag, epoch, event.position).text()
-    text = splice(event.data, cursor, event.own, event.at if event.kind in ROW_KINDS else None)
-    return Occurrence(f"evt_{tag}{epoch}_{event.position}", event.kind, event.at, text, gap)

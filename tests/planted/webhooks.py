@@ -26,7 +26,12 @@ MUTANTS = (
         "                pass",
     ),
     ("webhook.restart", WORKER, "if row.failing is not None or newest > row.position:", "if row.failing:"),
-    ("webhook.gap", WORKER, 'place, gap = head.oldest - 1, gap or "trimmed"', "place = head.oldest - 1"),
+    (
+        "webhook.gap",
+        "broker/actors/backlog.py",
+        'place, gap = head.oldest - 1, gap or "trimmed"',
+        "place = head.oldest - 1",
+    ),
     ("webhook.standing", WORKER, "with self._standing.hold(who, lambda _: live.break_off()):", "if True:"),
     ("webhook.parallel", WORKER, "trio.CapacityLimiter(AT_ONCE)", "trio.CapacityLimiter(1000)"),
     ("webhook.parallel", WORKER, "trio.CapacityLimiter(SHARE)", "trio.CapacityLimiter(1000)"),

@@ -42,7 +42,9 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class Library:
-    """The library, for one agent. Made by `Agent.library`."""
+    """The library, for one agent. Made by `Agent.library`.
+
+    All raise Refused, Disconnected, WireFault. After cancelling, a change may have been made; `mine` says whether."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

@@ -36,7 +36,9 @@ def said(task: View) -> str:
 
 
 class Tasks:
-    """Of one agent: `agent.tasks`. What a method names by a task, it takes by the task's id too."""
+    """Of one agent: `agent.tasks`. What a method names by a task, it takes by the task's id too.
+
+    All raise Refused, Disconnected, WireFault. After cancelling, a change may have been made; `get` says whether."""
 
     def __init__(self, ask: Ask, agent_id: str) -> None:
         self._ask = ask

@@ -284,8 +284,10 @@ async def update_my_profile(
     tags = capabilities_of(capabilities) if capabilities is not None else None
     refused = judge_name(name) if name is not None else None
     refused = refused or (judge_description(description) if description is not None else None)
-    if isinstance(tags, Refusal) or refused is not None:
-        return refused or tags  # type: ignore[return-value]  # one of them is a Refusal
+    if refused is not None:
+        return refused
+    if isinstance(tags, Refusal):
+        return tags
     return await agents.ask(context, me(context), Edit(name, description, tags, context.once), OwnProfile)
 
 

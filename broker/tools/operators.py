@@ -145,8 +145,10 @@ async def register_agent(
     """Make a standard agent. It signs in with the credential, which is shown here alone, and with the key, if given."""
     tags = capabilities_of(capabilities or [])
     refused = judge_name(name) or judge_description(description)
-    if refused is not None or isinstance(tags, Refusal):
-        return refused or tags  # type: ignore[return-value]  # one of them is a Refusal
+    if refused is not None:
+        return refused
+    if isinstance(tags, Refusal):
+        return tags
     if owner_id is not None and (missing := await _no_owner(context, owner_id)) is not None:
         return missing
     keys: tuple[Key, ...] = ()

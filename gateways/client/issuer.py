@@ -14,6 +14,7 @@ import msgspec
 
 from broker.wire.refusals import refuse
 from gateways.client.errors import Disconnected, Refused, WireFault
+from gateways.client.reasons import reason_of
 from gateways.http_client import is_here
 
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
@@ -92,7 +93,7 @@ async def _read(http: httpx.AsyncClient, url: str, what: str) -> tuple[dict[str,
     try:
         answer = await http.get(url)
     except httpx.HTTPError as fault:
-        raise Disconnected(f"cannot read {url}: {str(fault) or type(fault).__name__}") from None
+        raise Disconnected(f"cannot read {url}: {reason_of(fault)}") from None
     if answer.status_code in (401, 403, 404, 410):
         raise Refused(refuse("unauthenticated", f"{what} is not at {url} (HTTP {answer.status_code})"))
     if answer.status_code != 200:

@@ -19,6 +19,7 @@ from gateways.client.clockwork import Backoff
 from gateways.client.errors import Disconnected, Refused, WireFault
 from gateways.client.link import ANSWER_S, Deliver, read_resume
 from gateways.client.pins import another_wire
+from gateways.client.reasons import reason_of
 from gateways.client.signer import Signer, join_params
 from gateways.client.socket import MAX_FRAME, read_answer, read_refusal
 from gateways.http_client import Body, is_here
@@ -189,7 +190,7 @@ class ToolCaller:
         try:
             answer = await self._http.send(request)
         except httpx.HTTPError as fault:
-            raise Disconnected(f"no answer from {self._url}: {str(fault) or type(fault).__name__}") from None
+            raise Disconnected(f"no answer from {self._url}: {reason_of(fault)}") from None
         return _read_result(_read_http(answer, id))
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from broker.wire.ids import PK, Pk
 from gateways.client.errors import Disconnected, WireFault
+from gateways.client.reasons import reason_of
 
 WELL_KNOWN: Final = "/.well-known/turret.json"
 _PORTS: Final = {"ws": 80, "http": 80, "wss": 443, "https": 443}
@@ -95,11 +96,11 @@ async def read_well_known(url: str, client: httpx.AsyncClient) -> dict[str, Any]
     try:
         answer = await client.get(f"{scheme}://{parts.netloc}{WELL_KNOWN}")
     except httpx.HTTPError as fault:
-        raise Disconnected(
-            f"cannot read {WELL_KNOWN} of {parts.netloc}: {str(fault) or type(fault).__name__}"
-        ) from None
+        raise Disconnected(f"cannot read {WELL_KNOWN} of {parts.netloc}: {reason_of(fault)}") from None
     if answer.status_code != 200:
-        raise Disconnected(f"{parts.netloc} has no {WELL_KNOWN} (HTTP {answer.status_code})")
+        raise Disconnected(
+            f"{parts.netloc} has no {WELL_KNOWN} (HTTP {answer.status_code}): is that a broker?"
+        )
     try:
         found = msgspec.json.decode(answer.content, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError):
@@ -120,6 +121,8 @@ async def pinned_wire(url: str, pins: Pins, client: httpx.AsyncClient) -> Pk:
     try:
         found = await read_well_known(url, client)
     except Disconnected as why:
+        if urlsplit(url).scheme in ("http", "https"):
+            raise
         raise Disconnected(f"{why}; give the wire's pk, or connect to its http(s) address once") from None
     wire = Pk(found["wire"])
     pins.add(url, wire)

@@ -18,6 +18,7 @@ from gateways.client.clockwork import Backoff
 from gateways.client.errors import Disconnected, Refused, WireFault
 from gateways.client.issuer import http_origin, retry_after_s
 from gateways.client.link import PASSING
+from gateways.client.reasons import reason_of
 from gateways.client.signer import Signer
 from gateways.client.socket import read_refusal
 from gateways.http_client import Body
@@ -158,7 +159,7 @@ async def _post(http: httpx.AsyncClient, url: str, body: bytes) -> dict[str, obj
     try:
         answer = await http.send(request)
     except httpx.HTTPError as fault:
-        raise Disconnected(f"no answer from {url}: {str(fault) or type(fault).__name__}") from None
+        raise Disconnected(f"no answer from {url}: {reason_of(fault)}") from None
     try:
         found = msgspec.json.decode(answer.content, type=dict[str, object])
     except (msgspec.MsgspecError, RecursionError):

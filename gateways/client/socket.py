@@ -10,7 +10,6 @@ Built on the sans-I/O core of the websockets library over a Trio stream (RFC 645
 """
 
 import logging
-import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -30,6 +29,7 @@ from websockets.uri import parse_uri
 from broker.wire.refusals import Refusal, refuse
 from gateways import jsonrpc
 from gateways.client.errors import Disconnected, Refused, WireFault, collapse
+from gateways.client.reasons import reason_of
 
 CONNECT_S: Final = 10.0
 """Seconds for TCP, TLS and the upgrade together."""
@@ -286,22 +286,11 @@ async def _open_stream(url: str, ssl_context: ssl.SSLContext | None) -> trio.abc
                 raise
             return secure
     except (OSError, trio.BrokenResourceError, trio.TooSlowError) as fault:
-        raise Disconnected(f"cannot connect to {host}:{port}: {_words(fault)}") from None
+        raise Disconnected(f"cannot connect to {host}:{port}: {_why(fault)}") from None
 
 
-def _words(fault: Exception) -> str:
-    """The plain reason behind what Trio wraps: one attempt for each address of the host."""
-    if isinstance(fault, trio.TooSlowError):
-        return f"no answer in {CONNECT_S:g} s"
-    cause: BaseException = fault
-    while (behind := cause.__cause__) is not None:
-        cause = behind.exceptions[-1] if isinstance(behind, BaseExceptionGroup) else behind
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {cause.verify_message}"
-    if isinstance(cause, ssl.SSLError):  # its errno is none of the system's
-        return f"TLS: {cause.reason or cause}"
-    number = getattr(cause, "errno", None)
-    return os.strerror(number) if isinstance(number, int) and number > 0 else str(cause)
+def _why(fault: Exception) -> str:
+    return f"no answer in {CONNECT_S:g} s" if isinstance(fault, trio.TooSlowError) else reason_of(fault)
 
 
 def _retry_after(response: Response) -> float | None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-import httpx
 import msgspec
 
 from broker.app import AREAS, Tool
@@ -183,7 +182,7 @@ async def _ask(place: Place, tool: Tool, params: dict[str, Any]) -> Any:
         try:
             answer = await mcp.call(tool.name, join_params(params), ANSWER_S)
         except Disconnected as lost:
-            if isinstance(lost.__context__, httpx.ConnectError):
+            if str(lost).endswith("Connection refused"):
                 raise Failure("cannot_connect", _nobody(place.url), NO_CONNECTION) from None
             raise
         except Refused as refused:

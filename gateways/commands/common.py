@@ -6,7 +6,6 @@
 """
 
 import functools
-import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -65,7 +64,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NOBODY: Final = "; is a broker running there? (turret serve starts one, --url names another)"
-_REFUSED: Final = re.compile(r"Connection refused$|all attempts to connect to \S+ failed$")
 _HELP: Final = {
     "url": f"The broker: http(s)://HOST:PORT, ws(s)://…, or http(s)://…/mcp. Env TURRET_URL. [{DEFAULT_URL}]",
     "key": "Your key file. Env TURRET_KEY.",
@@ -135,7 +133,7 @@ def explain(fault: BaseException) -> tuple[str, int] | None:
         case CallEnded():
             return f"call_ended: {fault}", REFUSED
         case Disconnected():
-            nobody = _NOBODY if _REFUSED.search(str(fault)) else ""
+            nobody = _NOBODY if str(fault).endswith("Connection refused") else ""
             return f"cannot_connect: {fault}{nobody}", NO_CONNECTION
         case WireFault():
             return f"wire_fault: {fault}", REFUSED

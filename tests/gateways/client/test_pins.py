@@ -102,8 +102,10 @@ async def test_nonsense_is_pinned_by_nobody(pins: Pins, body: Any) -> None:
 
 async def test_an_address_that_publishes_nothing_says_what_to_do(pins: Pins) -> None:
     async with answering(404, {}) as client:
-        with pytest.raises(Disconnected, match="give the wire's pk"):
+        with pytest.raises(Disconnected, match=r"\(HTTP 404\): is that a broker\?$"):
             await pinned_wire("https://host:7", pins, client)
+        with pytest.raises(Disconnected, match="give the wire's pk, or connect to its http"):
+            await pinned_wire("wss://host:7", pins, client)
 
     def broken(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")

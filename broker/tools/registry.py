@@ -23,6 +23,7 @@ from broker.tools import auditing
 from broker.tools.access import allowed
 from broker.tools.context import Context
 from broker.tools.idempotency import KeyParam, bind, digest_of, run_once
+from broker.tools.schemas import flat, output_schema
 from broker.tools.sealing import opened
 from broker.wire import canonical
 from broker.wire.grammar import shown
@@ -225,7 +226,7 @@ def tool(
             function=function,
             params=params,
             input_schema=_input_schema(params),
-            output_schema=_output_schema(result),
+            output_schema=output_schema(result),
             read_only=read_only,
             destructive=destructive,
             idempotent=idempotent,
@@ -255,7 +256,7 @@ def collect(space: Space = "public") -> dict[str, Tool]:
 
 def _param(name: str, hint: Any, required: bool) -> Param:
     raw = _is_raw(hint)
-    words = str(_flat(hint).get("description", ""))
+    words = str(flat(hint).get("description", ""))
     return Param(name, hint, required, raw, None if raw else msgspec.json.Decoder(hint), words)
 
 
@@ -291,7 +292,7 @@ def _fault(param: Param, error: str) -> str:
 
 def _choices(param: Param) -> str:
     """The values of which a param, or each of its parts, is one."""
-    schema = _flat(param.type)
+    schema = flat(param.type)
     values = schema.get("enum") or schema.get("items", {}).get("enum")
     return f"one of: {', '.join(map(str, values))}" if values else param.words
 
@@ -309,71 +310,10 @@ def _whole_number(param: Param, text: bytes) -> int | None:
 
 
 def _input_schema(params: dict[str, Param]) -> dict[str, Any]:
-    properties = {name: _flat(param.type) for name, param in params.items()}
+    properties = {name: flat(param.type) for name, param in params.items()}
     return {
         "type": "object",
         "properties": properties,
         "required": [name for name, param in params.items() if param.required],
         "additionalProperties": False,
     }
-
-
-def _output_schema(result: Any) -> dict[str, Any]:
-    """The result's members, none required, open to a `refusal`: strict clients then accept both outcomes."""
-    kinds = [
-        kind for kind in (get_args(result) or (result,)) if kind is not Refusal and kind is not type(None)
-    ]
-    properties: dict[str, Any] = {}
-    for kind in kinds:
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            properties.update(_flat(kind, nulls=True).get("properties", {}))
-    properties["refusal"] = {"type": "object", "description": "present when the call was refused"}
-    return {"type": "object", "properties": properties}
-
-
-def _flat(hint: Any, *, nulls: bool = False) -> dict[str, Any]:
-    """The JSON Schema of a type with every reference inlined (mcp-facts 4.28: model APIs refuse $ref).
-
-    `nulls`: what may be null, or of several kinds, says so. A param says the first kind, since model APIs want one;
-    null is said by leaving it out.
-    """
-    schema = msgspec.json.schema(hint)
-    definitions = schema.pop("$defs", {})
-    flat = _inline(schema, definitions, nulls)
-    assert isinstance(flat, dict)  # the schema of a type is an object
-    return flat
-
-
-def _inline(node: Any, definitions: dict[str, Any], nulls: bool) -> Any:
-    if isinstance(node, list):
-        return [_inline(item, definitions, nulls) for item in node]
-    if not isinstance(node, dict):
-        return node
-    reference = node.get("$ref")
-    if reference is not None:
-        return _inline(definitions[reference.rpartition("/")[2]], definitions, nulls)
-    flat = {
-        key: _inline(value, definitions, nulls)
-        for key, value in node.items()
-        if not (key == "title" and isinstance(value, str))  # a member may be called title
-    }
-    if "type" not in flat and all(isinstance(each, str) for each in flat.get("enum", (None,))):
-        flat["type"] = "string"  # there are model APIs that take no enum without it
-    options = flat.pop("anyOf", None)
-    kinds = [option for option in options or () if option != {"type": "null"}]
-    if nulls and len(kinds) > 1:
-        return {**flat, "anyOf": options}
-    if kinds:
-        flat = {**kinds[0], **flat}
-        if nulls:
-            flat = _or_null(flat)
-        if flat.get("default", ...) is None:
-            del flat["default"]
-    return flat
-
-
-def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of what may be null too: a branch for each `type`, since a list of types is taken by fewer clients."""
-    beside = {key: value for key, value in schema.items() if key in ("description", "default")}
-    branch = {key: value for key, value in schema.items() if key not in beside}
-    return {**beside, "anyOf": [branch, {"type": "null"}]}

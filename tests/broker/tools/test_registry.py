@@ -1,4 +1,4 @@
-"""The registry: params judged strictly, schemas flat, a double refused."""
+"""The registry: params judged strictly, a double refused."""
 
 import json
 from typing import Any
@@ -127,32 +127,6 @@ def test_null_stands_for_an_optional_param_that_is_left_out() -> None:
     text = b'{"conv":"%s","statement":null,"sig":null}' % (b"a" * 16)
     arguments = TOOLS["read_conv"].decode(text)
     assert arguments == {"conv": "a" * 16, "statement": None, "sig": None}
-
-
-def test_every_tool_has_a_flat_described_schema() -> None:
-    for made in TOOLS.values():
-        text = json.dumps([made.input_schema, made.output_schema])
-        assert "$ref" not in text
-        assert "anyOf" not in json.dumps(made.input_schema)
-        assert "anyOf" not in made.output_schema
-        assert '"type": ["' not in text, "a list of types is taken by few"
-        assert made.description
-        assert made.input_schema["type"] == made.output_schema["type"] == "object"
-        assert "required" not in made.output_schema
-        assert "refusal" in made.output_schema["properties"]
-        for name, schema in made.input_schema["properties"].items():
-            assert schema.get("description"), (made.name, name)
-            assert schema.get("type"), (made.name, name)
-
-
-def test_a_value_of_several_kinds_keeps_them_in_answers_and_is_of_one_among_params() -> None:
-    tool = collect()["send_task"]
-    asked = tool.input_schema["properties"]["parts"]["items"]["properties"]["data"]
-    assert asked == {"type": "object"}
-    said = tool.output_schema["properties"]["history"]["items"]["properties"]["parts"]["items"]
-    kinds = said["properties"]["data"]["anyOf"]
-    assert [each["type"] for each in kinds] == ["object", "string", "number", "boolean", "null", "array"]
-    assert kinds[-1]["items"]["anyOf"] == kinds[:-1]
 
 
 def test_annotations_are_true_to_the_tool() -> None:

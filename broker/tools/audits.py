@@ -1,6 +1,6 @@
 """What operators read of the audit, and whether it holds (network.md, Audit)."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -26,6 +26,12 @@ KindParam = Annotated[
 SubjectParam = Annotated[
     str, Meta(min_length=1, max_length=200, description="to what it was done; without actor and kind")
 ]
+
+
+_DAMAGED: Final = refuse(
+    "unavailable",
+    "the list meets a row that can't be read: verify_audit_log names it, and `turret audit export` writes all others",
+)
 
 
 class AuditEvents(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,7 +60,10 @@ async def list_audit_events(
     else:
         given = {"subject": subject, "actor": actor, "kind": kind, "all": "1"}
         name, value = next((name, value) for name, value in given.items() if value is not None)
-    page = await read_page(context.services.store, ROW, name, value, after, limit)
+    try:
+        page = await read_page(context.services.store, ROW, name, value, after, limit)
+    except Unavailable:
+        return _DAMAGED
     if isinstance(page, Refusal):
         return page
     wires = _wires(context.services)

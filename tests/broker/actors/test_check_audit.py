@@ -128,7 +128,8 @@ async def test_a_row_that_is_a_text_in_the_file_is_named_and_stops_nothing(
         assert snapshot is not None
         assert [fault.name for fault in snapshot.sums()] == ["000000000003"]
     assert [(fault.n, fault.message) for fault in faults(tmp_path / "data")] == [(3, "row 3 can't be read")]
-    verdict, _ = await asked(tmp_path / "data")
+    verdict, listed = await asked(tmp_path / "data")
+    assert (listed.code, "turret audit export" in listed.message) == ("unavailable", True)
     said = [fault["message"] for fault in verdict["faults"]]
     assert said == ["row 3 can't be read", "the list of the rows can't be read"]
 

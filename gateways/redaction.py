@@ -37,6 +37,9 @@ NAMES: Final = frozenset(
         "code_verifier",
         "claim_code",
         "claim_secret",
+        "credential",
+        "credentials",
+        "invitation",
         "auth",
         "session",
         "csrf",
@@ -59,6 +62,8 @@ _FORMS: Final = re.compile(
     r"""(?ix)
     \b(?:bearer|turret|basic)\s+[a-z0-9_.~+/=-]{16,}       # credentials of an Authorization header
     | \beyJ[a-z0-9_-]{8,}\.[a-z0-9_-]+\.[a-z0-9_-]+         # a signed token
+    | \bts_[a-z0-9_-]{43}                                   # an agent's credential
+    | \b(?:gr|ow)_[0-9A-Z]{26}\.[a-z0-9_.-]{20,}            # a code, a refresh token, an owner's session
     | \bwhsec_[a-z0-9+/=_-]+ | \bturret_operator_[a-z0-9_-]+
     | \b[0-9a-f]{128}\b                                     # an Ed25519 signature
     """
@@ -91,5 +96,6 @@ def redact_text(text: str) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a member of this name is never shown."""
-    return name.lower().replace("-", "_") in NAMES
+    """Whether a member of this name is never shown; what stands before it changes nothing (`new_password`)."""
+    words = name.lower().replace("-", "_").split("_")
+    return any("_".join(words[start:]) in NAMES for start in range(len(words)))

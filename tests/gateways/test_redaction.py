@@ -46,13 +46,26 @@ def test_a_named_secret_is_taken_out_of_a_text(name: str, form: str) -> None:
         "a token eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl",
         "a hook whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         "an operator turret_operator_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "an agent's ts_" + "c0rrect-h0rse_battery" * 2 + "x",
+        "a code gr_01M8Q9NHEQTV0BFZST30KEF8DY.6zvmDGxOwcum9kbWFklDMVbvLdzqXJh6B9FHgs0BrVM",
+        "a session ow_01M8Q9QK50HXSPTG6F1EFJV802.7gEsXMnA4jwQEy8WwD6zs_CTTCntQbQoK0E-LVxGyNc",
         f'"statement":{{"do":"follow","nonce":"{SECRET}"}}',
         f'"password":"{SECRET} with a blank and \\" a mark"',
     ],
 )
 def test_a_secret_is_known_by_its_form_too(text: str) -> None:
     shown = redact_text(text)
-    for secret in (SECRET, SIG, "c2lnbmF0dXJl", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "with a blank", "a mark"):
+    for secret in (
+        SECRET,
+        SIG,
+        "c2lnbmF0dXJl",
+        "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "with a blank",
+        "a mark",
+        "h0rse_b",
+        "6zvm",
+        "7gEs",
+    ):
         assert secret not in shown, shown
 
 
@@ -65,6 +78,11 @@ def test_members_are_taken_out_at_every_depth_and_what_is_too_deep_is_not_shown(
     assert redact(value) == {
         "a": [{"Set-Cookie": SHOWN, "n": 7, "ok": True, "none": None}],
         "raw": f"token={SHOWN}",
+    }
+    assert redact({"new_password": SECRET, "X-A2A-Notification-Token": SECRET, "tokens": 3}) == {
+        "new_password": SHOWN,
+        "X-A2A-Notification-Token": SHOWN,
+        "tokens": 3,
     }
     deep: object = SECRET
     for _ in range(20):

@@ -176,7 +176,7 @@ ROWS: Final[dict[str, Row]] = {
     "resolve_code": wire("accepted", lambda _: {"code": "ALIC"}),
     "canonicalize": wire("accepted", lambda w: {"envelope": w.line.next("SAY")["envelope"]}),
     "send_call": wire("accepted", lambda w: w.bench.calling(w.desks["alice"], w.desks["bob"])),
-    "send_env": wire("accepted", lambda w: w.line.next("SAY")),
+    "send_env": wire("accepted", lambda w: w.envelope()),
     "read_conv": Row(
         params=lambda w: {"conv": w.line.conv},
         nobody="unknown_conv",

@@ -74,8 +74,14 @@ class World:
         self.people: dict[str, Caller] = {}
         self.desks: dict[str, Party] = {}
         self.line: Line
+        self._said: dict[str, Any] = {}
         self.agreement = self.message = self.channel = self.request = self.sent = ""
         self.resource = self.shared = self.task = ""
+
+    def envelope(self) -> dict[str, Any]:
+        """Alice's next envelope: the same bytes for whoever sends it, whatever second it is by then."""
+        self._said = self._said or self.line.next("SAY")
+        return self._said
 
     def token(self, who: str, scopes: frozenset[str] = SCOPES, age_s: int = 0) -> str:
         """A token of a person's, made so many seconds ago."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 import trio
-from quart import Quart, Response
+from quart import Response
 
 from broker.app import Broker, Ended, Passed, TapeWatch
 from broker.wire.refusals import Refusal, refuse
@@ -83,7 +83,7 @@ class Desks:
         return "the wire" if pk == self._console.broker.pk else f"{pk[:8]}…"
 
 
-def register(console: Console, app: Quart, counts: Counts) -> None:
+def register(console: Console, counts: Counts) -> None:
     """Add the page and its stream."""
 
     async def show(visit: Visit) -> Shown:

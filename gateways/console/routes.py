@@ -18,7 +18,7 @@ def register(
     console = Console(app, broker, gate)
     seen = Counts(broker, counts if counts is not None else {})
     account.register(console)
-    live.register(console, app, seen)
+    live.register(console, seen)
     health.register(console, seen)
     for pages in (calls, reports, agents, records):
         pages.register(console)

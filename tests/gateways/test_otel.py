@@ -14,8 +14,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from broker.app import Caller, Outcome
 from broker.store.memory import MemoryStore
+from gateways import web
 from gateways.metrics import Metrics
-from gateways.otel import Otel, open_exporting
+from gateways.otel import PLACES, Otel, open_exporting
 from gateways.quick import Started, quick_reader
 from gateways.web import web_app
 from tests.support.asgi import asked
@@ -105,7 +106,7 @@ async def test_a_traceparent_of_ours_is_gone_on_with_and_a_strangers_is_linked_t
     broker = FakeBroker()
     door = seen.otel.requests(web_app(broker, Metrics(broker)))  # type: ignore[arg-type]
     await asked(door, "/healthz", {"traceparent": PARENT}, client=client)
-    span = seen.one("GET /")
+    span = seen.one("GET /healthz")
     trace = f"{span.context.trace_id:032x}"
     assert (trace == TRACE) is continued
     assert [f"{link.context.trace_id:032x}" for link in span.links] == ([] if continued else [TRACE])
@@ -119,7 +120,7 @@ async def test_a_traceparent_that_is_none_begins_a_trace_of_its_own(seen: Seen, 
     broker = FakeBroker()
     door = seen.otel.requests(web_app(broker, Metrics(broker)))  # type: ignore[arg-type]
     await asked(door, "/healthz", {"traceparent": given})
-    span = seen.one("GET /")
+    span = seen.one("GET /healthz")
     assert span.parent is None
     assert list(span.links) == []
 
@@ -176,3 +177,14 @@ async def test_what_is_exported_goes_where_the_variables_say_and_leaving_does_no
     with trio.fail_after(10):
         async with open_exporting() as otel:
             assert await otel.calls(bench.broker).call(Caller(), "wire_info", b"{}")
+
+
+@pytest.mark.requirement("observe.traces")
+async def test_a_span_can_name_the_place_of_every_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    quart = web.quart_app()
+    monkeypatch.setattr(web, "quart_app", lambda: quart)
+    async with open_bench() as bench:
+        web_app(bench.broker, Metrics(bench.broker))
+    places = {rule.rule.strip("/").partition("/")[0] for rule in quart.url_map.iter_rules()}
+    assert places - {""} <= PLACES
+    assert {"v1", "owner", "verify"} <= places

@@ -80,7 +80,8 @@ async def run_once(context: Context, once: Once, run: Run) -> Any:
             await underway.wait_over(once.scope, once.key)
     if patience.cancelled_caught:
         return refuse("in_doubt", "the first request under this key is still under way; send it again later")
-    refused = context.services.key_rate.take(_subject(context))
+    rate, subject = context.services.key_rate, _subject(context)
+    refused = rate.take(subject)
     if refused is not None:
         return refused
     with underway.doing(once.scope, once.key, once.digest):
@@ -90,6 +91,8 @@ async def run_once(context: Context, once: Once, run: Run) -> Any:
         if isinstance(answer, Refusal) and answer.code in PASSING:
             # An earlier try whose caller left may have been done just before: then this is what it did.
             return await _stored(context, once) or answer
+        if not isinstance(answer, Refusal):
+            rate.weigh(subject, len(msgspec.json.encode(answer)))
         return answer
 
 

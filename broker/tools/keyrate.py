@@ -1,6 +1,8 @@
 """How many requests with an idempotency key a subject may have in an hour: each leaves an answer on the disk for 30
 days (network.md, Idempotency).
 
+An answer larger than GRAIN counts as several: what is bounded is the disk.
+
 Hours are fixed ones of the monotonic clock: at the seam of two a subject may have twice as many, which harms nobody.
 """
 
@@ -11,6 +13,8 @@ from broker.clock import Clock
 from broker.wire.refusals import Refusal, refuse
 
 HOUR_S: Final = 3600.0
+GRAIN: Final = 4096
+"""Bytes of an answer that count as one request; most have some hundred."""
 KEPT: Final = 16_384
 """Subjects that are counted; beyond it the one that asked for nothing longest begins anew."""
 
@@ -39,3 +43,8 @@ class KeyRate:
             )
         self._hours[subject] = (hour, count + 1)
         return None
+
+    def weigh(self, subject: str, size: int) -> None:
+        """The answer of the request that was taken last has so many bytes: count what it is more than one."""
+        hour, count = self._hours.get(subject, (int(self._clock.monotonic() // HOUR_S), 0))
+        self._hours[subject] = (hour, count + max(0, size - 1) // GRAIN)

@@ -19,11 +19,11 @@ from gateways.console.sessions import Session, Sessions
 from gateways.console.words import clock, size, stamp
 from gateways.operator.gate import OperatorGate
 from gateways.pages.browser import (
+    Asked,
     Form,
     new_secret,
     read_cookie,
     read_form,
-    token_of,
     write_cookie,
 )
 from gateways.pages.shell import HEADERS, TEMPLATES, Moved, Page, Shell
@@ -58,17 +58,13 @@ NAV: Final = (
 )
 
 
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
-    """One request of a browser. `session` None: nobody is signed in."""
+class Visit(Asked, frozen=True, kw_only=True):
+    """A request of an operator's browser."""
 
-    caller: Caller
-    path: str
-    query: Form
-    form: Form = Form()
-    secret: str
-    fresh: bool
     secure: bool
+    """Whether it came by TLS, so that its cookie is of TLS alone."""
     session: Session | None = None
+    """None: nobody is signed in."""
 
 
 def template_shell() -> Shell:
@@ -150,7 +146,7 @@ class Console:
             return shown
         signed = visit is not None and visit.session is not None
         common = {
-            "token": token_of(visit.secret) if visit is not None else "",
+            "token": visit.token if visit is not None else "",
             "path": visit.path if visit is not None else "",
             "nav": NAV if signed else (),
             "scripts": self._scripts if signed else (),

@@ -54,8 +54,8 @@ class Form(msgspec.Struct, frozen=True):
         return self.fields.get(name, [])
 
 
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
-    """One request of a browser."""
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One request of a browser, whoever is signed in there."""
 
     caller: Caller
     path: str
@@ -65,9 +65,6 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     """The cookie's value, or a fresh one that is set with the answer."""
     fresh: bool
     """Whether the browser sent no cookie."""
-    owner_id: str = ""
-    """Who is signed in; empty: nobody."""
-    email: str = ""
 
     @property
     def token(self) -> str:
@@ -80,6 +77,14 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         pairs = [(name, value) for name, values in self.query.fields.items() for value in values]
         query = "&".join(f"{quote(name)}={quote(value)}" for name, value in pairs)
         return f"{self.path}?{query}" if query else self.path
+
+
+class Visit(Asked, frozen=True, kw_only=True):
+    """A request of an owner's browser."""
+
+    owner_id: str = ""
+    """Who is signed in; empty: nobody."""
+    email: str = ""
 
 
 def read_form(text: bytes) -> Form | None:

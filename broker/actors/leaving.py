@@ -5,9 +5,11 @@ somebody (network.md, Channels).
    again (broker.actors.record).
 2. What the agent had begun may be done just after it went. So what it let go of is looked for once more, LINGER_MS
    later: it is in no channel for good, and has no account and no webhook.
+3. Its tasks that are open, given or taken, are asked then, and fail: until none is left it is looked again.
 """
 
 from collections.abc import Awaitable, Callable
+from itertools import product
 from typing import Any, Final
 
 import msgspec
@@ -15,11 +17,13 @@ import msgspec
 from broker.actors.binding import unbind_all
 from broker.actors.channel import index_of_channel
 from broker.actors.record import Index, RecordActor
+from broker.actors.task import TaskMark
 from broker.core.channel import ChannelRow, MemberRow, without
-from broker.core.conversation import Due
+from broker.core.conversation import DUE, Due
 from broker.store.port import Put, Store, Unit
 from broker.store.stored import stored
 from broker.wire.refusals import Refusal
+from broker.wire.task import OPEN
 
 AT_ONCE: Final = 50
 """Channels that are left in one commit; an agent may be in any number of them."""
@@ -40,6 +44,11 @@ class LeavingActor(RecordActor[LeavingRow]):
     kind = KIND
     type = LeavingRow
 
+    def __init__(self, key: str, *, rouse: Callable[[str, str, Any], None], **parts: Any) -> None:
+        """`rouse`: the house's, by which its tasks are asked."""
+        super().__init__(key, **parts)
+        self._rouse = rouse
+
     def index_of(self, row: LeavingRow) -> Index:
         return (("due", row.due),)
 
@@ -51,7 +60,20 @@ class LeavingActor(RecordActor[LeavingRow]):
         refused = await leave_channels(self.store, self.key, self.commit)
         if refused is not None:
             return refused
-        return await self.write(None, None, puts=await let_go(self.store, self.key))
+        left = LeavingRow(self.clock.now_ms() + LINGER_MS) if await self._ask_tasks() else None
+        return await self.write(left, None, puts=await let_go(self.store, self.key))
+
+    async def _ask_tasks(self) -> bool:
+        """Have open tasks of the agent, some at least, look whether both of their agents are there; whether there are
+        any."""
+        found = [
+            stored(TaskMark, each.doc, "taskmark", each.id).task_id
+            for side, state in product(("in", "out"), sorted(OPEN))
+            for each in await self.store.find("taskmark", f"{side}.{state}", self.key, limit=AT_ONCE)
+        ]
+        for task_id in found:
+            self._rouse("task", task_id, DUE)
+        return bool(found)
 
 
 def put_leaving(agent_id: str, now: int) -> Put:

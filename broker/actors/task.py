@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from broker.actors.agentdocs import present
+from broker.actors.agentdocs import present, read_agent
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
 from broker.actors.pairdocs import permission, tell_stopped
@@ -184,7 +184,7 @@ class TaskActor(RecordActor[TaskRow]):
 
     async def _due(self) -> Any:
         row, now = self.row, self.clock.now_ms()
-        if row is None or now < row.due:
+        if row is None or (now < row.due and (row.state not in OPEN or not await self._is_alone(row, now))):
             return None
         if row.state not in OPEN:
             return await self._forget(row)
@@ -192,6 +192,11 @@ class TaskActor(RecordActor[TaskRow]):
         assert isinstance(change, Change)  # an open task may always lapse
         answer = await self._commit(change, "network", None)
         return answer if isinstance(answer, Refusal) else None
+
+    async def _is_alone(self, row: TaskRow, now: int) -> bool:
+        """Whether one of the two is gone: nobody answers it then, or nobody waits for that."""
+        both = [await read_agent(self.store, each, now) for each in (row.requester, row.target)]
+        return None in both
 
     async def _forget(self, row: TaskRow) -> Any:
         pushes = await self.store.find("push", "stream", task_stream(self.key))

@@ -105,7 +105,7 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     receipts, new_id = services.receipts, services.new_id
 
     add("agent", AgentActor, told=partial(agent_told, services))
-    add("leaving", LeavingActor)
+    add("leaving", LeavingActor, rouse=rouse)
     add("endpoint", EndpointActor)
     add("owner", OwnerActor, settings=services.settings.owners)
     add("grant", GrantActor, told=standing.told)

@@ -17,6 +17,7 @@ from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, code, open_bench
+from tests.support.pairs import agree, told
 from tests.support.registration import OPERATOR
 from tests.support.stores import spoiled
 
@@ -76,6 +77,27 @@ async def test_what_an_agent_had_begun_when_it_went_is_looked_for_once_more(
     assert (await shown(bench, ann, "own"))["owner_agent_id"] is None
     for kind in ("endpoint", "leaving"):
         assert await bench.store.get(kind, str(gone.agent)) is None, kind
+
+
+@pytest.mark.requirement("network.a2a.kept")
+async def test_open_tasks_of_an_agent_that_is_gone_fail(bench: Bench, autojump_clock: Any) -> None:
+    ann, bob, gone = [await make_agent(bench, name, test=name == "Gone") for name in ("Ann", "Bob", "Gone")]
+    await agree(bench, ann, gone, scopes=["task"])
+    await agree(bench, ann, bob, scopes=["task"])
+    tasks = {}
+    for name, giver, taker in (("given", gone, ann), ("taken", ann, gone), ("others", ann, bob)):
+        made = await bench.call("send_task", giver, target_agent_id=taker.agent, text=name)
+        tasks[name] = made["task"]["task_id"]
+    await bench.call("delete_test_agent", OPERATOR, agent_id=gone.agent)
+    await trio.sleep(2 * LINGER_MS / 1000)
+    states = {
+        name: (await bench.call("get_task", ann, task_id=task_id))["task"]["state"]
+        for name, task_id in tasks.items()
+    }
+    assert states == {"given": "failed", "taken": "failed", "others": "submitted"}
+    assert [each["by"] for each in await told(bench, ann, "task")][-2:] == ["network"] * 2
+    await trio.sleep(2 * LINGER_MS / 1000)
+    assert await bench.store.get("leaving", str(gone.agent)) is None
 
 
 @pytest.mark.requirement("moderation.channels")

@@ -17,7 +17,7 @@ from broker.tools.access import me
 from broker.tools.agents import AgentParam
 from broker.tools.context import Context, Services
 from broker.tools.lookup import disk_full
-from broker.tools.paging import AfterParam, LimitParam, cursor, fitting, read_page
+from broker.tools.paging import AfterParam, LimitParam, read_page
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
 
@@ -76,14 +76,11 @@ async def get_inbox(
     """
     store, agent_id = context.services.store, me(context)
     name = "unread" if unread_only else "inbox"
-    page = await read_page(store, "dm", name, agent_id, after, limit)
+    page = await read_page(store, "dm", name, agent_id, after, limit, texts=True)
     if isinstance(page, Refusal):
         return page
-    documents = fitting(page.documents, lambda document: len(document.doc))
-    messages = [shown(stored(MessageRow, document.doc, "dm", document.id)) for document in documents]
-    cut = len(documents) < len(page.documents)
-    next = cursor(name, documents[-1].order) if cut else page.next
-    return Inbox(messages, await _unread(context.services, agent_id), next)
+    messages = [shown(stored(MessageRow, document.doc, "dm", document.id)) for document in page.documents]
+    return Inbox(messages, await _unread(context.services, agent_id), page.next)
 
 
 @tool(face="network", scope="message", keyed=True, title="Mark messages as read")

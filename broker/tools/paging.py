@@ -1,7 +1,7 @@
 """Pages of what is found by an index: the place of the last one shown is the cursor, so that what comes or goes
 meanwhile moves nothing (network.md, Messages).
 
-A cursor belongs to the list that gave it: one of another list, or a made-up one, is refused.
+A cursor names its list by the index that it goes through: one of a list of another name, or a made-up one, is refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,15 +48,18 @@ async def read_page(
     *,
     skip: int = 0,
     newest: bool = True,
+    texts: bool = False,
 ) -> Page | Refusal:
-    """The documents with the index row (name, value) after a cursor, the newest first, or the oldest; bad_request for
-    a cursor that is none of this list."""
+    """The documents with the index row (name, value) after a cursor, the newest first, or the oldest; with `texts` no
+    more than PAGE_BYTES of them. bad_request for a cursor that is none of this list. Raises what the store raises."""
     place = read_cursor(name, after)
     if isinstance(place, Refusal):
         return place
     found = await store.find(kind, name, value, place, skip + limit + 1, newest=newest)
     shown = found[skip : skip + limit]
-    return Page(shown, cursor(name, shown[-1].order) if len(found) > skip + limit else None)
+    if texts:
+        shown = list(fitting(shown, lambda document: len(document.doc)))
+    return Page(shown, cursor(name, shown[-1].order) if len(found) > skip + len(shown) else None)
 
 
 async def scan(

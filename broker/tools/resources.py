@@ -18,7 +18,7 @@ from broker.tools.access import me
 from broker.tools.agents import AgentParam
 from broker.tools.context import Context
 from broker.tools.lookup import disk_full
-from broker.tools.paging import PAGE_BYTES, AfterParam, LimitParam, cursor, fitting, read_cursor, read_page
+from broker.tools.paging import PAGE_BYTES, AfterParam, LimitParam, cursor, read_cursor, read_page
 from broker.tools.registry import tool
 from broker.tools.resource_forms import (
     AccessParam,
@@ -131,14 +131,12 @@ async def list_my_resources(
 ) -> Library | Refusal:
     """What you have published, newest first, without the contents; also what is private."""
     store, agent_id = context.services.store, me(context)
-    page = await read_page(store, "resource", "of", agent_id, after, limit, skip=offset)
+    page = await read_page(store, "resource", "of", agent_id, after, limit, skip=offset, texts=True)
     if isinstance(page, Refusal):
         return page
-    documents = fitting(page.documents, _size)
     library = await read_row(store, LibraryRow, "library", agent_id) or LibraryRow(agent_id)
-    cut = len(documents) < len(page.documents)
-    next = cursor("of", documents[-1].order) if cut else page.next
-    return Library([published(_row(each)) for each in documents], library.count, library.bytes, next)
+    resources = [published(_row(each)) for each in page.documents]
+    return Library(resources, library.count, library.bytes, page.next)
 
 
 @tool(face="network", scope="resource", title="Search the Resource Library", read_only=True)

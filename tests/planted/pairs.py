@@ -70,7 +70,7 @@ MUTANTS = (
     ),
     ("message.tier", MAIL, "                *counted,\n", ""),
     ("message.once", MESSAGES, "once = context.once if place == len(pairs) else None", "once = None"),
-    ("message.paged", MESSAGES, "cursor(name, documents[-1].order) if cut else page.next", "page.next"),
+    ("message.paged", PAGING, "if len(found) > skip + len(shown) else", "if len(found) > skip + limit else"),
     ("message.paged", PAGING, 'return f"{name}-{place}"', 'return f"{name}-{place + 1}"'),
     ("message.once", MAIL, "            once=command.once,\n", ""),
     (

@@ -74,6 +74,22 @@ async def test_a_scan_gives_what_fits_however_it_is_cut(
     assert isinstance(await scan(store, "x", ("in", "a"), even, "in-1", 2, called="other"), Refusal)
 
 
+async def test_the_next_page_of_texts_begins_where_the_one_before_was_full() -> None:
+    store = MemoryStore()
+    for n in range(3):
+        large = b'"%s"' % (b"x" * (PAGE_BYTES // 2))
+        await store.commit(Unit(puts=(Put("x", str(n), 0, large, (("in", "a"),)),)))
+    first = await read_page(store, "x", "in", "a", None, 3, texts=True)
+    assert not isinstance(first, Refusal)
+    assert [each.id for each in first.documents] == ["2"]
+    second = await read_page(store, "x", "in", "a", first.next, 1, texts=True)
+    assert not isinstance(second, Refusal)
+    assert [each.id for each in second.documents] == ["1"]
+    last = await read_page(store, "x", "in", "a", second.next, 3, texts=True)
+    assert not isinstance(last, Refusal)
+    assert ([each.id for each in last.documents], last.next) == (["0"], None)
+
+
 def test_a_page_of_texts_ends_before_it_is_too_large_but_holds_one() -> None:
     large = "x" * (PAGE_BYTES + 1)
     assert fitting([large, "a"], len) == [large]

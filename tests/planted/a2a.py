@@ -50,7 +50,13 @@ MUTANTS = (
     ),
     ("network.a2a.loop", ACTOR, "if isinstance(trace, Stopped):", "if False:"),
     ("network.a2a.kept", ACTOR, 'self._rouse("push", each.id, RemovePush(None))', "pass"),
-    ("network.a2a.kept", ACTOR, "if row is None or now < row.due:", "if True:"),
+    (
+        "network.a2a.kept",
+        ACTOR,
+        "if row is None or (now < row.due and (row.state not in OPEN or not await self._is_alone(row, now))):",
+        "if True:",
+    ),
+    ("network.a2a.kept", ACTOR, "return None in both", "return False"),
     ("network.a2a.lists", ACTOR, "*(() if self.row is None else (_drop_mark(self.row),))", ""),
     (
         "network.a2a.foreign",

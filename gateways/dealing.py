@@ -263,6 +263,12 @@ class _Connection:
             self._held.who = principal
             self._messages.widen(self._broker.settings.limits.token_bytes, self._held.take)
 
+    def _give_back(self) -> None:
+        """Give the place for what is large to others, where nothing large comes or is under way."""
+        reads = self._session is not None and self._session.reads_large
+        if self._held is not None and not (reads or self._paused or self._rest or self._messages.coming):
+            self._held.leave()
+
     async def leave(self) -> None:
         """At shutdown: finish what is under way, then close with 1012; both bounded."""
         if self._session is not None:
@@ -397,7 +403,7 @@ class _Connection:
             await self._stream.send_eof()
 
     async def _guard(self) -> None:
-        """Send pings; cut a peer that is silent; bound the close.
+        """Send pings; cut a peer that is silent; have what it holds given back; bound the close.
 
         A process that stood still (stopped, suspended, starved) has heard nobody and asked nobody: it asks again
         before it cuts, and what waits to be read is a sign of life.
@@ -416,6 +422,7 @@ class _Connection:
             if now >= ping_at:
                 self._protocol.send_ping(b"")
                 self._flush()
+                self._give_back()
                 ping_at = now + streams.ping_s
             wake_at = min(ping_at, dead_at)
             with trio.move_on_at(wake_at):

@@ -48,6 +48,12 @@ class Messages:
         self._most = self._protocol.max_message_size = most
         self._room = room
 
+    @property
+    def coming(self) -> bool:
+        """Whether a message has begun, and not ended, that needs its place among what is large."""
+        body, end = _extent(self._rest, 0)
+        return end - body > self._small or len(self._message or b"") > self._small
+
     def read(self, data: bytes) -> list[Frame]:
         """The messages that are complete with these bytes; None stands for a binary one.
 

@@ -186,6 +186,11 @@ class Session:
                 done += 1
             await trio.lowlevel.checkpoint()
 
+    @property
+    def reads_large(self) -> bool:
+        """Whether a large request is under way."""
+        return not self._large.is_set()
+
     def leave(self) -> None:
         """The peer is gone: stop its streams and its watch. Requests under way go on (`drain`)."""
         self._feeds.stop()

@@ -142,3 +142,20 @@ def test_what_waits_for_its_end_is_no_more_than_a_frame() -> None:
         assert len(messages._rest) < len(whole)
     assert messages.read(whole[-1:]) == [b"x" * MOST]
     assert messages._rest == b""
+
+
+def test_what_is_large_is_coming_from_its_head_until_its_end() -> None:
+    messages = Messages(opened(), 100)
+    messages.widen(MOST, lambda: True)
+    large, small = frame(Opcode.TEXT, b"x" * 500), frame(Opcode.TEXT, b"x" * 50)
+    for data, coming in ((small, False), (large[:3], False), (large[3:8], True), (large[8:-1], True)):
+        messages.read(data)
+        assert messages.coming is coming
+    assert messages.read(large[-1:]) == [b"x" * 500]
+    assert not messages.coming
+    messages.read(frame(Opcode.TEXT, b"x" * 90, fin=False))
+    assert not messages.coming
+    messages.read(frame(Opcode.CONT, b"x" * 90, fin=False))
+    assert messages.coming
+    assert messages.read(frame(Opcode.CONT, b"", fin=True)) == [b"x" * 180]
+    assert not messages.coming

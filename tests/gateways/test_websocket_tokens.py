@@ -9,7 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 from websockets.frames import Opcode
 
 from broker.apart import LARGE, apart
-from broker.config import Limits, Settings
+from broker.config import Limits, Settings, Streams
 from broker.wire.refusals import refuse
 from gateways.bodies import Rooms
 from tests.gateways.test_handshake import head, status
@@ -92,6 +92,21 @@ async def test_only_so_many_connections_have_room_for_what_is_large(monkeypatch:
         assert "result" in await first.ask("echo", text="x" * 20_000), "it keeps its room"
         await first.close()
         assert await eventually_served(port, headers), "and gives it back"
+
+
+@pytest.mark.requirement("doors.large-shares")
+async def test_a_connection_that_is_still_gives_its_room_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateways.websocket.Rooms", lambda: Rooms(1))
+    streams = Streams(ping_s=0.1, dead_s=5)
+    broker = FakeBroker(Settings(limits=Limits(frame_bytes=16_384, token_bytes=200_000), streams=streams))
+    gate, bearers = gate_of(broker)
+    bearers.give("t", agent_of("ag_1"))
+    headers = {"Authorization": "Bearer t"}
+    async with open_public(broker, gate=gate) as port:
+        first = await port.dial(headers, path="/ws")
+        assert "result" in await first.ask("echo", text="x" * 20_000)
+        assert await eventually_served(port, headers)
+        assert "result" in await first.ask("echo"), "it stays connected"
 
 
 async def eventually_served(port: Port, headers: dict[str, str]) -> bool:

@@ -33,6 +33,7 @@ MUTANTS = (
         "            self._rooms.leave(self._held)\n            self._held = None\n",
         "            pass\n",
     ),
+    ("doors.large-shares", DEALING, "                self._give_back()\n", ""),
     ("doors.large-shares", BODIES, " or self._taken[who] == self._share", ""),
     ("doors.large-shares", BODIES, "        self._taken[who] -= 1\n", ""),
     ("doors.large", FRAMES, "if end - body > small and fits and not self._room():", "if False:"),

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-import msgspec
 import trio
 
 from broker.actors.actor import Again
@@ -21,7 +20,7 @@ from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.janitor import Janitor
 from broker.actors.presence import Watch
-from broker.actors.pusher import Courier, PushStatistics
+from broker.actors.pusher import Courier
 from broker.actors.standing import End
 from broker.actors.streams import Delivery, Ended, Reader, Slow
 from broker.actors.tape import Passed, TapeWatch
@@ -30,7 +29,7 @@ from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.push import Outcome
-from broker.store.port import Store, StoreStatistics, Unavailable
+from broker.store.port import Store, Unavailable
 from broker.tools import auditing, directory, transcripts
 from broker.tools.access import while_allowed
 from broker.tools.areas import AREAS
@@ -41,6 +40,7 @@ from broker.tools.lookup import resolve
 from broker.tools.parts import make_services
 from broker.tools.proof import authentication, capability
 from broker.tools.registry import Then, Tool, collect
+from broker.tools.statistics import Statistics, statistics_of
 from broker.tools.stream_reader import follow_stream, gone
 from broker.tools.task_reader import Followed, follow_task
 from broker.wire.ids import Pk
@@ -74,37 +74,6 @@ __all__ = [
 VERSION = "0.1.0"
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """A moment of the broker, for metrics: no ids in it. What only grows counts since the start."""
-
-    actors: dict[str, int]
-    crashes: int
-    turned_away: int
-    """Letters that found an actor's mailbox full."""
-    late: int
-    """Envelopes refused because they had waited too long (overload)."""
-    readers: int
-    readers_by_kind: dict[str, int]
-    slow_readers: int
-    resumed: dict[tuple[str, str], int]
-    """Readers that began: whether without loss, and the reason."""
-    pending_bytes: int
-    desks_online: int
-    verified: dict[str, int]
-    """Signatures by who verified them: inline, helper."""
-    signatures_delayed: int
-    signatures_waiting: int
-    verify_helpers: int
-    """Helper processes that take work now."""
-    helper_failures: int
-    accepted: int
-    """Envelopes accepted since the start."""
-    free_bytes: int
-    pushes: PushStatistics
-    """What is sent to webhooks."""
-    store: StoreStatistics
 
 
 def _refusing(verb: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R | Refusal]]:
@@ -302,29 +271,7 @@ class Broker:
 
     def statistics(self) -> Statistics:
         """A frozen moment for metrics."""
-        services = self._services
-        hub, verifier = services.hub.statistics(), services.verifier.statistics()
-        return Statistics(
-            actors=services.house.counts(),
-            crashes=services.house.crashes,
-            turned_away=services.house.turned_away,
-            late=services.house.admission.refused,
-            readers=hub.readers,
-            readers_by_kind=hub.by_kind,
-            slow_readers=hub.slow,
-            resumed=hub.resumed,
-            pending_bytes=hub.pending_bytes,
-            desks_online=services.presence.statistics().desks,
-            verified={"inline": verifier.inline, "helper": verifier.helped},
-            signatures_delayed=verifier.delayed,
-            signatures_waiting=verifier.waiting,
-            verify_helpers=verifier.helpers,
-            helper_failures=verifier.helpers_failed,
-            accepted=services.tally.accepted,
-            free_bytes=services.store.free_bytes(),
-            pushes=services.pusher.statistics(),
-            store=services.store.statistics(),
-        )
+        return statistics_of(self._services)
 
     def end_streams(self, refusal: Refusal) -> None:
         """Tell all readers that the broker stops; what was committed before is still handed out."""

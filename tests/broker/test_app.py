@@ -69,18 +69,6 @@ async def test_stopping_is_told_to_readers_and_to_readiness(bench: Bench) -> Non
     assert bench.broker.readiness() == ["stopping"]
 
 
-async def test_statistics_count_and_hold_no_ids(bench: Bench) -> None:
-    line = await bench.connect(await bench.open("ALFA"), await bench.open("BRAV"))
-    await bench.call("send_env", **line.next("RFQ"))
-    await bench.call("send_env", **line.next("RFQ"))
-    statistics = bench.broker.statistics()
-    assert statistics.accepted == 3, "a replay is not accepted again"
-    assert {kind: count for kind, count in statistics.actors.items() if count} == {
-        "conversation": 1,
-        "desk": 2,
-    }
-
-
 async def test_a_broker_may_be_opened_again_on_its_store() -> None:
     async with open_bench() as bench:
         alfa = await bench.open("ALFA")

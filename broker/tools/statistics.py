@@ -1,0 +1,64 @@
+"""What the parts of a broker have counted, at one moment, for metrics."""
+
+import msgspec
+
+from broker.actors.pusher import PushStatistics
+from broker.store.port import StoreStatistics
+from broker.tools.context import Services
+
+
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """A moment of the broker, for metrics: no ids in it. What only grows counts since the start."""
+
+    actors: dict[str, int]
+    crashes: int
+    turned_away: int
+    """Letters that found an actor's mailbox full."""
+    late: int
+    """Envelopes refused because they had waited too long (overload)."""
+    readers: int
+    readers_by_kind: dict[str, int]
+    slow_readers: int
+    resumed: dict[tuple[str, str], int]
+    """Readers that began: whether without loss, and the reason."""
+    pending_bytes: int
+    desks_online: int
+    verified: dict[str, int]
+    """Signatures by who verified them: inline, helper."""
+    signatures_delayed: int
+    signatures_waiting: int
+    verify_helpers: int
+    """Helper processes that take work now."""
+    helper_failures: int
+    accepted: int
+    """Envelopes accepted since the start."""
+    free_bytes: int
+    pushes: PushStatistics
+    """What is sent to webhooks."""
+    store: StoreStatistics
+
+
+def statistics_of(services: Services) -> Statistics:
+    """A frozen moment; its cost grows with readers and pushes."""
+    hub, verifier = services.hub.statistics(), services.verifier.statistics()
+    return Statistics(
+        actors=services.house.counts(),
+        crashes=services.house.crashes,
+        turned_away=services.house.turned_away,
+        late=services.house.admission.refused,
+        readers=hub.readers,
+        readers_by_kind=hub.by_kind,
+        slow_readers=hub.slow,
+        resumed=hub.resumed,
+        pending_bytes=hub.pending_bytes,
+        desks_online=services.presence.statistics().desks,
+        verified={"inline": verifier.inline, "helper": verifier.helped},
+        signatures_delayed=verifier.delayed,
+        signatures_waiting=verifier.waiting,
+        verify_helpers=verifier.helpers,
+        helper_failures=verifier.helpers_failed,
+        accepted=services.tally.accepted,
+        free_bytes=services.store.free_bytes(),
+        pushes=services.pusher.statistics(),
+        store=services.store.statistics(),
+    )

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 from quart import Quart, Response, request
+from werkzeug.exceptions import NotFound
 
 from broker.app import Broker, Caller
 from broker.wire.refusals import Refusal
@@ -91,6 +92,7 @@ class Console:
         digests = {name: hashlib.sha256(text).hexdigest()[:12] for name, text in self._assets.items()}
         self._scripts = [f"/assets/{name}?{digest}" for name, digest in digests.items()]
         app.add_url_rule("/assets/<name>", "an asset", self._asset)
+        app.register_error_handler(NotFound, self._nothing)
 
     def get(self, path: str, handler: Handler, *, open_to_all: bool = False) -> None:
         """A page at `path`; its parameters are in the visit's query. Who is not signed in is led to sign in."""
@@ -184,8 +186,12 @@ class Console:
         if name == "console.css":
             return self._shell.respond_style()
         if name not in self._assets:
-            return self._respond(message("There is nothing like that here", "", status=404, back="/"), None)
+            return await self._nothing(NotFound())
         return self._shell.respond_asset(self._assets[name], "text/javascript; charset=utf-8")
+
+    async def _nothing(self, _: NotFound) -> Response:
+        """A path that there is not, for whoever comes by it: a page that leads on."""
+        return self._respond(message("There is nothing like that here", "", status=404, back="/"), None)
 
 
 def away(refusal: Refusal, back: str = "/") -> Page:

@@ -83,6 +83,9 @@ async def test_every_page_loads_our_own_files_alone_and_is_in_no_frame_and_no_ca
         assert asset.headers["x-content-type-options"] == "nosniff"
         assert asset.headers["content-type"].startswith("text/")
     assert (await operator.get("/assets/NOTICE")).status_code == 404
+    for path in ("/report", "/agents/x/y"):
+        astray = await operator.get(path)
+        assert (astray.status_code, 'href="/"' in astray.text) == (404, True), "no page is a dead end"
 
 
 async def test_a_fault_is_a_page_with_a_number_and_nothing_of_the_inside(

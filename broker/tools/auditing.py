@@ -24,7 +24,7 @@ from broker.actors.notes import WAITING, WAITS, Note, by_itself
 from broker.actors.once import Once
 from broker.core.audit import AuditEvent
 from broker.store.port import Conflict, InDoubt, Unavailable, Unit
-from broker.tools.context import AUDITED_AN_HOUR, Context, Services
+from broker.tools.context import Context, Services
 from broker.wire.ids import CODE
 from broker.wire.refusals import Refusal
 
@@ -59,6 +59,8 @@ LONGEST: Final = 500
 WAIT_S: Final = 2.0
 """How long an operator's answer, and the end of the broker, wait for the place in the chain."""
 MINUTE_S: Final = 60.0
+AUDITED_AN_HOUR: Final = 120
+"""Changes of one agent that the audit is told of, in an hour: some 100 KB."""
 _TOO_OFTEN: Final = f"an agent changes {AUDITED_AN_HOUR} things in an hour that the audit is told of"
 TURNS: Final = 16
 """How often the auditor is asked at the end: what waits then, waits for the next start."""

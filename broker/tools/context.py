@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -10,7 +10,7 @@ from broker.actors.activity import Activity
 from broker.actors.attempts import Attempts
 from broker.actors.conversation import Tally
 from broker.actors.followers import Followers
-from broker.actors.guard import CAP, HOUR_S, Guard, Times
+from broker.actors.guard import Guard, Times
 from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.once import Once
@@ -84,10 +84,6 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return self.loopback or self.authenticated or self.principal is not None
 
 
-AUDITED_AN_HOUR: Final = 120
-"""Changes of one agent that the audit is told of, in an hour: some 100 KB."""
-
-
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of one running broker, put together by broker.tools.parts."""
 
@@ -149,7 +145,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     # The audit.
     keeper: HeadKeeper | None = None
     """Where its head is kept beside the store; None: nowhere."""
-    audited: Times = msgspec.field(default_factory=lambda: Times(AUDITED_AN_HOUR, HOUR_S, CAP))
+    audited: Times
     """How often agents had something noted, which is kept for ever."""
     refused_sums: RefusedSums = msgspec.field(default_factory=RefusedSums)
     """How refused sign-ins are summed up for it."""

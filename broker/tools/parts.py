@@ -12,7 +12,7 @@ from broker.actors.activity import Activity
 from broker.actors.agentdocs import read_all_facts
 from broker.actors.attempts import Attempts
 from broker.actors.conversation import Tally
-from broker.actors.guard import Guard
+from broker.actors.guard import CAP, HOUR_S, Guard, Times
 from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.passwords import Passwords
@@ -30,6 +30,7 @@ from broker.core.conversation import Rules
 from broker.core.taskpush import a2a_form
 from broker.core.webhook import webhook_form
 from broker.store.port import Store
+from broker.tools.auditing import AUDITED_AN_HOUR
 from broker.tools.context import Services
 from broker.tools.keyrate import KeyRate
 from broker.tools.sealing import unseal
@@ -88,6 +89,7 @@ async def make_services(
         passwords=Passwords(settings.owners),
         sign_in=SignIn(clock),
         keeper=keeper,
+        audited=Times(AUDITED_AN_HOUR, HOUR_S, CAP),
         pusher=pusher,
     )
     async for agent_id, facts in read_all_facts(store):

@@ -14,7 +14,7 @@ from broker.core.audit import AuditEvent
 from broker.store.memory import MemoryStore
 from broker.store.port import InDoubt, Unavailable, Unit
 from broker.tools import auditing
-from broker.tools.context import AUDITED_AN_HOUR
+from broker.tools.auditing import AUDITED_AN_HOUR
 from broker.tools.registry import collect
 from broker.wire.refusals import Refusal
 from tests.keyed.requests import REQUESTS

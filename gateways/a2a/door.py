@@ -81,12 +81,12 @@ class _Door:
         agent_id, is_card = path.removesuffix("/"), path.endswith(CARD)
         if is_card:
             agent_id = path.removesuffix(CARD)
-        wanted = "GET" if is_card else "POST"
+        wanted = ("GET", "HEAD") if is_card else ("POST",)
         if not _AGENT.fullmatch(agent_id):
             await self._refuse(scope, send, NOTHING)
-        elif scope["method"] != wanted:
-            no = refuse("bad_request", f"this path is asked by {wanted}", status=405)
-            await self._refuse(scope, send, no, (b"allow", wanted.encode()))
+        elif scope["method"] not in wanted:
+            no = refuse("bad_request", f"this path is asked by {wanted[0]}", status=405)
+            await self._refuse(scope, send, no, (b"allow", ", ".join(wanted).encode()))
         else:
             caller = scope.get(WHO) or await self._identify(scope)
             if isinstance(caller, Refusal):
@@ -113,7 +113,7 @@ class _Door:
             (b"cache-control", b"%b, max-age=%d" % (kept.encode(), MAX_AGE_S)),
             (b"vary", b"Authorization"),
         ]
-        if _header(scope, b"if-none-match") == name:
+        if _has(_header(scope, b"if-none-match"), name):
             await _send(send, 304, headers, b"")
         else:
             await _send(send, 200, [*render.JSON_HEADERS, *headers], text)
@@ -201,6 +201,11 @@ def _judge(request: jsonrpc.Request | jsonrpc.Response, scope: Scope) -> Fault |
     asked = _version(scope)
     good = asked == a2a.VERSION or asked.startswith(f"{a2a.VERSION}.")
     return None if good else errors.version(asked or "0.3", a2a.VERSION)
+
+
+def _has(known: str, name: str) -> bool:
+    """Whether a client has the card of this name (RFC 9110, 13.1.2: a list, weak names too, or any)."""
+    return known.strip() == "*" or name in (each.strip().removeprefix("W/") for each in known.split(","))
 
 
 def _version(scope: Scope) -> str:

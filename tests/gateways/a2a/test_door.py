@@ -146,7 +146,7 @@ async def test_another_body_method_or_path_is_refused(doors: Doors) -> None:
     got = await doors.ask(path, "GET", token="ann")
     assert (got.status, got.headers["allow"]) == (405, "POST")
     posted = await doors.ask(f"{path}/.well-known/agent-card.json", "POST", body, "ann")
-    assert (posted.status, posted.headers["allow"]) == (405, "GET")
+    assert (posted.status, posted.headers["allow"]) == (405, "GET, HEAD")
     assert (await doors.ask(f"{path}/more", "POST", body, "ann")).status == 404
     assert (await doors.ask(PREFIX, "POST", body, "ann")).status == 404
     large = await doors.ask(path, "POST", b" " * 300_000, "ann", content_type="application/json")
@@ -185,8 +185,13 @@ async def test_the_card_of_a_listed_agent_is_for_anybody(doors: Doors) -> None:
         "protocolBinding": "JSONRPC",
         "protocolVersion": "1.0",
     }
-    same = await doors.ask(path, if_none_match=answer.headers["etag"])
-    assert (same.status, same.body) == (304, b"")
+    name = answer.headers["etag"]
+    for known in (name, f"W/{name}", f'"x", W/"y",{name}', "*"):
+        same = await doors.ask(path, if_none_match=known)
+        assert (same.status, same.body, same.headers["etag"]) == (304, b"", name)
+    for other in ('"x"', name.strip('"'), "", f"{name}x"):
+        assert (await doors.ask(path, if_none_match=other)).status == 200
+    assert (await doors.ask(path, "HEAD")).headers["content-length"] == str(len(answer.body))
     await doors.bench.call("update_my_profile", doors.bob, capabilities=["fx-quotes"])
     changed = await doors.ask(path, if_none_match=answer.headers["etag"])
     assert changed.status == 200

@@ -42,11 +42,12 @@ class InvitationRow(msgspec.Struct, frozen=True):
 
 
 class Make(msgspec.Struct, frozen=True):
-    """Operators make an owner: with a password's hash, or (`invited`: sha256 of a code, hex, good until `until`, wall
-    ms) with an invitation to set one. Answer: `answer`, or already_exists. An invited owner that has set none yet is
-    invited anew, and the invitation before is over."""
+    """Operators make an owner: with a password's hash, or (`invited`: sha256 of a code, hex, good until `until`) with an
+    invitation to set one. Answer: `answer`, or already_exists. An invited owner that has set none yet is invited anew,
+    and the invitation before is over. Times are wall milliseconds."""
 
     email: str
+    made_at: int
     answer: dict[str, Any]
     password: str = ""
     invited: str | None = None
@@ -166,8 +167,7 @@ class OwnerActor(RecordActor[OwnerRow]):
             claimed = await self._claim(command.email)
             if isinstance(claimed, Refusal):
                 return claimed
-            made_at = command.answer["created_at"]
-            row, puts = OwnerRow(self.key, command.email, command.password, made_at), claimed
+            row, puts = OwnerRow(self.key, command.email, command.password, command.made_at), claimed
         elif command.invited is None:
             return refuse("already_exists", "there is an owner with this e-mail", path="email")
         if command.invited is not None:

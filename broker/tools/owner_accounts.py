@@ -14,7 +14,7 @@ from broker.actors.owner import Make, find_owner
 from broker.core.owner import MAX_EMAIL, MAX_PASSWORD, OwnerRow, judge_password, read_email, read_password
 from broker.core.secret import digest
 from broker.store.stored import every, stored
-from broker.tools.context import Context, Services
+from broker.tools.context import Context
 from broker.tools.paging import AfterParam, LimitParam, read_page
 from broker.tools.registry import tool
 from broker.tools.sealing import HIDDEN, seal
@@ -91,14 +91,14 @@ async def create_owner(
     made_at = found.created_at if found is not None else services.clock.now_ms()
     answer = {"owner_id": owner_id, "email": read, "created_at": made_at}
     if password is None:
-        command = _invited(services, read, answer, context)
+        command = _invited(context, read, made_at, answer)
     else:
         password = read_password(password)
         refused = judge_password(password, read)
         encoded = refused or await services.passwords.hash(password)
         if isinstance(encoded, Refusal):
             return encoded
-        command = Make(read, answer, encoded, once=context.once)
+        command = Make(read, made_at, answer, encoded, once=context.once)
     made: MadeOwner | Refusal = await services.house.ask("owner", owner_id, command)
     return made
 
@@ -122,7 +122,8 @@ async def list_owners(
     return HeldOwners(owners, page.next)
 
 
-def _invited(services: Services, email: str, answer: dict[str, object], context: Context) -> Make:
+def _invited(context: Context, email: str, made_at: int, answer: dict[str, object]) -> Make:
+    services = context.services
     code, until = services.new_secret(20), services.clock.now_ms() + INVITED_MS
     page = (services.info()["mcp"]["url"] or "").removesuffix("/mcp") + f"/sign-up?invitation={code}"
     shown = {
@@ -131,4 +132,4 @@ def _invited(services: Services, email: str, answer: dict[str, object], context:
         "link": seal(services, page),
         "expires_at": until,
     }
-    return Make(email, shown, invited=digest(code), until=until, once=context.once)
+    return Make(email, made_at, shown, invited=digest(code), until=until, once=context.once)

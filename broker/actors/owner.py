@@ -42,9 +42,9 @@ class InvitationRow(msgspec.Struct, frozen=True):
 
 
 class Make(msgspec.Struct, frozen=True):
-    """Operators make an owner: with a password's hash, or (`invited`: sha256 of a code, hex, good until `until`) with an
-    invitation to set one. Answer: `answer`, or already_exists. An invited owner that has set none yet is invited anew,
-    and the invitation before is over. Times are wall milliseconds."""
+    """Operators make an owner: with a password's hash, or (`invited`: sha256 of a code, hex, good until `until`) with
+    an invitation to set one. Answer: `answer`, or already_exists. An invited owner that has set none yet is invited
+    anew, and the invitation before is over. Times are wall milliseconds."""
 
     email: str
     made_at: int

@@ -4,11 +4,13 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from broker.tools.areas import AREAS
 from tests.requirements import load
 from tests.sizes import ROOT, measure, sources, too_large
 
@@ -25,6 +27,7 @@ SERVER_LIBRARIES = (
     "prometheus_client",
     "joserfc",
     "argon2",
+    "structlog",
     "trio",
 )
 """What the wire and the offline verifier must not load."""
@@ -152,6 +155,14 @@ def test_the_import_contracts_are_kept() -> None:
         [program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=50
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_every_area_of_tools_stands_in_the_contracts_that_keep_areas_apart() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    five, eight = (next(each for each in contracts if each["name"].startswith(n)) for n in ("5.", "8."))
+    areas = {module.__name__ for module in AREAS}
+    assert areas - set(five["forbidden_modules"]) == set()
+    assert areas ^ set(eight["modules"]) == set()
 
 
 # Written so that this file does not find itself.

@@ -41,6 +41,8 @@ TRIED: Final = 3
 A_MINUTE: Final = 1_200
 """Connections to one address (IPv6: /64) in a minute; this machine's own loopback is exempt."""
 MINUTE_S: Final = 60.0
+PIECES: Final = 1_024
+"""Of a body: each is some 20 µs of the loop's time, however small."""
 EARLY: Final = 8
 """Answers of 1xx before the one that counts."""
 NOT_PUBLIC_4: Final = tuple(
@@ -306,7 +308,7 @@ async def _head(connection: h11.Connection, stream: trio.abc.Stream) -> h11.Resp
 
 async def _body(connection: h11.Connection, stream: trio.abc.Stream, most: int) -> bytes:
     got = bytearray()
-    while True:
+    for _ in range(PIECES):
         event = await _next(connection, stream)
         if isinstance(event, h11.Data):
             got += event.data
@@ -314,6 +316,7 @@ async def _body(connection: h11.Connection, stream: trio.abc.Stream, most: int) 
                 raise NoAnswer(f"its answer has more than {most} bytes")
         elif isinstance(event, h11.EndOfMessage):
             return bytes(got)
+    raise NoAnswer(f"its answer is in more than {PIECES} pieces")
 
 
 async def _next(connection: h11.Connection, stream: trio.abc.Stream) -> Any:

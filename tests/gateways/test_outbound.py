@@ -11,7 +11,7 @@ import trio
 from trio.abc import HostnameResolver
 
 from gateways.http import tls_context
-from gateways.outbound import NoAnswer, NotPublic, Outbound, is_public
+from gateways.outbound import PIECES, NoAnswer, NotPublic, Outbound, is_public
 from tests.support.network import listening, serving
 
 NOT_PUBLIC = (
@@ -147,6 +147,23 @@ async def test_answers_before_the_answer_are_few() -> None:
         assert (await way.request("GET", f"http://{host}:{port}/8")).status == 204
         with pytest.raises(NoAnswer, match="answers came before"):
             await way.request("GET", f"http://{host}:{port}/9")
+
+
+@pytest.mark.requirement("signin.outbound")
+async def test_an_answer_in_tiny_pieces_costs_little() -> None:
+    async def handler(stream: trio.SocketStream) -> None:
+        async with stream:
+            count = int((await stream.receive_some()).split(b" ")[1].removeprefix(b"/"))
+            head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+            with suppress(trio.BrokenResourceError):
+                await stream.send_all(head + b"1\r\nx\r\n" * count + b"0\r\n\r\n")
+
+    async with listening(handler) as (host, port):
+        way = Outbound(loopback=True)
+        assert (await way.request("GET", f"http://{host}:{port}/{PIECES - 1}")).body == b"x" * (PIECES - 1)
+        with pytest.raises(NoAnswer, match="pieces"):
+            await way.request("GET", f"http://{host}:{port}/{PIECES}")
+        assert (await way.status("GET", f"http://{host}:{port}/{40 * PIECES}"))[0] == 200
 
 
 @pytest.mark.requirement("signin.outbound")

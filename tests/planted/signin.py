@@ -198,6 +198,9 @@ MUTANTS = (
     ),
     ("signin.outbound", OUTBOUND, "await link.connect(address)", "await link.connect((host, port))"),
     ("signin.outbound", OUTBOUND, "if len(got) > most:", "if False:"),
+    ("signin.outbound", OUTBOUND, "for _ in range(PIECES):", "while True:"),
+    ("signin.outbound", OUTBOUND, "await self._pace.turn(str(address[0]))", "pass"),
+    ("signin.outbound", OUTBOUND, "for _ in range(EARLY + 1):", "while True:"),
     ("signin.outbound", OUTBOUND, "with trio.fail_after(patience_s):", "with trio.fail_after(60):"),
     ("signin.outbound", OUTBOUND, "return ip in PUBLIC_6 and not any", "return ip.is_global and not any"),
 )

@@ -100,7 +100,7 @@ MUTANTS = (
         "return None if good else errors.version",
         "return None if True else errors.version",
     ),
-    ("network.a2a.card", DOOR, 'if _header(scope, b"if-none-match") == name:', "if False:"),
+    ("network.a2a.card", DOOR, 'if _has(_header(scope, b"if-none-match"), name):', "if False:"),
     (
         "network.a2a.foreign",
         CALLS,

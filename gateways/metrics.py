@@ -20,7 +20,6 @@ from quart import Quart, Response, request
 
 from broker.app import VERSION, Broker
 from broker.histogram import Histogram
-from broker.wire.refusals import refuse
 from gateways import render
 from gateways.caller import is_local
 from gateways.figures import BY_NAME, FIGURES, Figure
@@ -146,7 +145,7 @@ def register(app: Quart, metrics: Metrics, *, proxies: Sequence[Network] | None 
     async def figures() -> Response:
         scope: Any = request.scope
         if proxies is not None and not is_local(scope, proxies):
-            status, _, body = render.http(refuse("not_found", "there is nothing to be had here"))
+            status, _, body = render.http(render.NOTHING)
             response = Response(body, status)
             response.headers["content-type"] = "application/json; charset=utf-8"
         else:

@@ -40,6 +40,8 @@ CLOSE: Final[dict[str, Close]] = {
 }
 """Every close that we begin, by what led to it."""
 
+NOTHING: Final = refuse("not_found", "there is nothing to be had here")
+"""For a path at which no door stands, or none for who asks."""
 NO_STORE: Final = refuse("unavailable", "the store gives nothing now; try again later")
 """Why a stream ends that can't be read; the broker's verbs say the like themselves."""
 

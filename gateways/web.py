@@ -128,9 +128,10 @@ def quart_app() -> QuartTrio:
             response = plain.answer(*render.http(answer))
             response.headers["allow"] = ", ".join(sorted(error.valid_methods or ()))
             return response
-        code = "not_found" if error.code == 404 else "bad_request"
-        status = {} if error.code in (None, 404) else {"status": error.code}
-        return plain.answer(*render.http(refuse(code, "there is nothing to be had here", **status)))
+        if error.code == 404:
+            return plain.answer(*render.http(render.NOTHING))
+        status = {} if error.code is None else {"status": error.code}
+        return plain.answer(*render.http(refuse("bad_request", render.NOTHING.message, **status)))
 
     @app.errorhandler(Exception)
     async def failed(error: Exception) -> Response:

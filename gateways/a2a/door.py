@@ -44,7 +44,6 @@ _AGENT: Final = re.compile(r"[!-.0-~]{1,64}")
 _KEY: Final = re.compile(r"[!-~]{1,128}")
 _DENIED: Final = frozenset({"unauthenticated", "insufficient_scope", "agent_required", "suspended"})
 """Refusals of who calls, not of what is called: they are told by the status."""
-NOTHING: Final = refuse("not_found", "there is nothing to be had here")
 
 
 def a2a_app(
@@ -83,7 +82,7 @@ class _Door:
             agent_id = path.removesuffix(CARD)
         wanted = ("GET", "HEAD") if is_card else ("POST",)
         if not _AGENT.fullmatch(agent_id):
-            await self._refuse(scope, send, NOTHING)
+            await self._refuse(scope, send, render.NOTHING)
         elif scope["method"] not in wanted:
             no = refuse("bad_request", f"this path is asked by {wanted[0]}", status=405)
             await self._refuse(scope, send, no, (b"allow", ", ".join(wanted).encode()))

@@ -30,17 +30,18 @@ def register(console: Console) -> None:
 
 def _add_desks(console: Console) -> None:
     async def show(visit: Visit) -> Shown:
-        only = visit.query.one("only")
+        only, begins = visit.query.one("only"), visit.query.one("begins").strip().upper()
         answer = await console.ask(
             visit.session,
             "list_desks",
+            prefix=begins or None,
             online_only=only == "online" or None,
             suspended=only == "suspended" or None,
             after=visit.query.one("after") or None,
         )
         if isinstance(answer, Refusal):
-            return away(answer)
-        values = {"desks": answer["desks"], "next": answer.get("next", ""), "only": only}
+            return away(answer, "/desks")
+        values = {"desks": answer["desks"], "next": answer.get("next", ""), "only": only, "begins": begins}
         return Page("desks.html", {**values, "done": DONE.get(visit.query.one("done"), "")})
 
     async def change(visit: Visit) -> Shown:

@@ -74,6 +74,9 @@ async def test_a_desk_is_suspended_and_released(bench: Bench, operator: Browser)
     shown = (await operator.get("/desks")).text
     document(shown)
     assert "ALFA" in shown
+    found = (await operator.get("/desks?begins=al")).text
+    assert ("ALFA" in found, "BRAV" in found) == (True, False)
+    assert (await operator.get("/desks?begins=1")).status_code == 400
     assert (await operator.post("/desks", code="ALFA", do="suspend")).status_code == 303
     assert code(await bench.call("send_call", **bench.calling(brav, alfa))) == "suspended"
     assert "BRAV" not in (await operator.get("/desks?only=suspended")).text

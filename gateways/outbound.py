@@ -38,7 +38,7 @@ DRAIN_S: Final = 1.0
 MARGIN_S: Final = 0.05
 TRIED: Final = 3
 """Addresses of one name to which a connection is tried."""
-A_MINUTE: Final = 1_200
+A_MINUTE: Final = 6_000
 """Connections to one address (IPv6: /64) in a minute; this machine's own loopback is exempt."""
 MINUTE_S: Final = 60.0
 PIECES: Final = 1_024

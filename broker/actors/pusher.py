@@ -44,6 +44,8 @@ AT_ONCE: Final = 64
 """Attempts under way."""
 SHARE: Final = 4
 """Of these for one agent: one that has many pushes, to receivers that never answer, holds up itself alone."""
+A_MINUTE: Final = 600
+"""Attempts for one agent in a minute, whatever its pushes: its events come to others as fast as it likes."""
 FOUND: Final = 100
 """Pushes that are looked at together, at the start."""
 GROUP_S: Final = 1.0
@@ -141,6 +143,7 @@ class Pusher:
         self._wake = trio.Event()
         self._pings = Times(1, PING_S, CAP)
         self._begins = Times(BEGINS, 60.0, CAP)
+        self._sent = Times(A_MINUTE, 60.0, CAP)
         self._places = trio.CapacityLimiter(AT_ONCE)
         self._shares: dict[str, trio.CapacityLimiter] = {}
         self._delivered = self._failed = self._disabled = 0
@@ -335,6 +338,7 @@ class Pusher:
     async def _attempt(self, row: PushRow, occurrence: Occurrence) -> Outcome | None:
         """One attempt; None where the form sends no such event."""
         assert self._courier is not None
+        await self._paced(row.agent_id)
         share = self._shares.setdefault(row.agent_id, trio.CapacityLimiter(SHARE))
         async with share, self._places:
             now = self._clock.now_ms()
@@ -348,9 +352,15 @@ class Pusher:
                 return None
             return await self._courier.send(row.url, request.headers, request.body)
 
+    async def _paced(self, agent_id: str) -> None:
+        """Wait until one more may be sent for this agent, and count it. Cancelling counts nothing."""
+        while left_ms := self._sent.wait_ms(agent_id, self._clock.monotonic()):  # noqa: ASYNC110
+            await trio.sleep(left_ms / 1000)
+        self._sent.add(agent_id, self._clock.monotonic())
+
     async def _write(self, row: PushRow) -> None:
         """Have it written how far the push came. A store that takes nothing is waited for."""
-        came = Came(row.turn, row.position, row.epoch, row.delivered, row.failing, row.last, row.disabled)
+        came = Came(row)
         while True:
             if not isinstance(await self._house.ask(KIND, row.push_id, came), Refusal):
                 return

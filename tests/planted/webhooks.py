@@ -17,7 +17,7 @@ MUTANTS = (
     ("webhook.retry-after", COURIER, "if status in (429, 503) else None", "if status >= 400 else None"),
     ("webhook.rotation", CORE, "for each in row.secrets[:1])", "for each in row.secrets)"),
     ("webhook.rotation", CORE, "if each.until is None or now < each.until)", ")"),
-    ("webhook.replaced", ACTOR, "if row is None or row.turn != came.turn:", "if row is None:"),
+    ("webhook.replaced", ACTOR, "if row is None or not same_turn(row, came):", "if row is None:"),
     ("webhook.event", FORM, '" ".join(sign(', '",".join(sign('),
     (
         "webhook.order",
@@ -35,6 +35,7 @@ MUTANTS = (
     ("webhook.standing", WORKER, "with self._standing.hold(who, lambda _: live.break_off()):", "if True:"),
     ("webhook.parallel", WORKER, "trio.CapacityLimiter(AT_ONCE)", "trio.CapacityLimiter(1000)"),
     ("webhook.parallel", WORKER, "trio.CapacityLimiter(SHARE)", "trio.CapacityLimiter(1000)"),
+    ("webhook.parallel", WORKER, "        await self._paced(row.agent_id)\n", ""),
     ("webhook.tools", TOOLS, "if not allowance(agent).webhook:", "if False:"),
     ("webhook.public", OUT, "not all(self._may_ask(", "not any(self._may_ask("),
     ("webhook.receiver", OUT, "with trio.move_on_at(ends), suppress(", "with suppress("),

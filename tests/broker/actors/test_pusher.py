@@ -353,6 +353,25 @@ async def test_an_agent_with_many_pushes_has_a_share_of_the_attempts(autojump_cl
         assert len(receiver.posts) == 4 * 5 + 1
 
 
+@pytest.mark.requirement("webhook.parallel")
+async def test_an_agent_has_so_many_attempts_a_minute_and_others_have_their_own(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One who answers is asked as fast as events come, and a task's come to five pushes and two webhooks."""
+    monkeypatch.setattr("broker.actors.pusher.A_MINUTE", 3)
+    receiver = Receiver()
+    async with world(receiver) as bench:
+        ann, bob = await make_agent(bench, "Ann"), await make_agent(bench, "Bob")
+        await registered(bench, ann)
+        await registered(bench, bob)
+        began = bench.clock.now_ms()
+        await happens(bench, ann, *range(7))
+        await happens(bench, bob, *range(10, 12))
+        await settled(bench)
+        waits = {post.event["data"]["n"]: (post.at - began) // 60_000 for post in receiver.posts}
+        assert waits == {0: 0, 1: 0, 2: 0, 10: 0, 11: 0, 3: 1, 4: 1, 5: 1, 6: 2}
+
+
 async def test_a_fault_ends_no_other_push_and_is_tried_again(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,7 @@
 """What operators see of the wire and do on it: desks, calls in progress, and the end of one (network.md, Operator
 tools)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -12,11 +12,13 @@ from broker.core.desk import DeskRow, lapsed
 from broker.store.port import Document
 from broker.store.stored import stored
 from broker.tools.context import Context, Services
-from broker.tools.lookup import ConvParam, live
+from broker.tools.lookup import ConvParam, live, resolve
 from broker.tools.paging import AfterParam, LimitParam, read_page, scan
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
 
+WHOLE: Final = 4
+"""Letters of a code."""
 PrefixParam = (
     Annotated[
         str, Meta(pattern=r"^[A-Z]{1,4}$(?!\n)", description="only codes that begin so: 1 to 4 letters")
@@ -80,17 +82,19 @@ async def list_desks(
     """The wire's desks: their codes and keys, whose they are, and which are online or suspended."""
     services, now = context.services, context.services.clock.now_ms()
 
+    def fits(shown: HeldDesk) -> bool:
+        return (shown.online or not online_only) and (shown.suspended or not suspended)
+
     def read(document: Document) -> HeldDesk | None:
         row = stored(DeskRow, document.doc, "desk", document.id)
+        if lapsed(row, now, services.settings.desks.lapse_days) or not row.code.startswith(prefix or ""):
+            return None
         shown = _held(services, row)
-        fits = (
-            not lapsed(row, now, services.settings.desks.lapse_days)
-            and row.code.startswith(prefix or "")
-            and (shown.online or not online_only)
-            and (shown.suspended or not suspended)
-        )
-        return shown if fits else None
+        return shown if fits(shown) else None
 
+    if prefix is not None and len(prefix) == WHOLE and after is None:  # a code: no other desk begins so
+        row = await resolve(services, prefix)
+        return HeldDesks([] if row is None else [each for each in [_held(services, row)] if fits(each)])
     found = await scan(services.store, "desk", ("all", "1"), read, after, limit, called="desks")
     return found if isinstance(found, Refusal) else HeldDesks(found.rows, found.next)
 

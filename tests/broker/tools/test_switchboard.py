@@ -33,6 +33,12 @@ async def test_desks_are_listed_by_what_they_are(bench: Bench, monkeypatch: pyte
     await bench.call("release_desk", OPERATOR, code="ZULU")
     assert await desks(bench, suspended=True) == []
     monkeypatch.setattr("broker.tools.paging.LOOKED_AT", 2)
+    whole = await bench.call("list_desks", OPERATOR, prefix="ZULU")
+    assert [each["code"] for each in whole["desks"]] == ["ZULU"], (
+        "a whole code is not looked for among the others"
+    )
+    assert "next" not in whole
+    assert await desks(bench, prefix="ZULU", online_only=True) == await desks(bench, prefix="ZULA") == []
     page = await bench.call("list_desks", OPERATOR, prefix="Z")
     assert page["desks"] == []
     assert await desks(bench, prefix="Z", after=page["next"]) == ["ZULU"]

@@ -18,7 +18,7 @@ from broker.actors.notices import Notice, write_notice
 from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor, Told
 from broker.core import push as core
-from broker.core.push import Disabled, Failing, Last, PushRow, Secret
+from broker.core.push import Disabled, PushRow, Secret
 from broker.store.port import Put, Store
 from broker.store.stored import read_row
 from broker.wire.refusals import Refusal, refuse
@@ -78,15 +78,10 @@ class SendAgain(msgspec.Struct, frozen=True):
 
 
 class Came(msgspec.Struct, frozen=True):
-    """How far the worker came in a turn. Answer: the row as it is now; None where there is none any more."""
+    """How far the worker came with the push that it was given: its row, further on. Answer: the row as it is now; None
+    where there is none any more."""
 
-    turn: int
-    position: int
-    epoch: str
-    delivered: int
-    failing: Failing | None
-    last: Last | None
-    disabled: Disabled | None
+    row: PushRow
 
 
 class PushActor(RecordActor[PushRow]):
@@ -119,8 +114,8 @@ class PushActor(RecordActor[PushRow]):
         match command:
             case SetPush(wanted, answer, once):
                 return await self.write(wanted if row is None else _moved(row, wanted), answer, once=once)
-            case Came():
-                return await self._came(row, command)
+            case Came(came):
+                return await self._came(row, came)
         if row is None:
             return NO_PUSH
         match command:
@@ -134,24 +129,15 @@ class PushActor(RecordActor[PushRow]):
                 return await self.write(core.again(row, position, epoch or row.epoch), answer, once=once)
         raise TypeError(type(command))
 
-    async def _came(self, row: PushRow | None, came: Came) -> PushRow | Refusal | None:
-        if row is None or row.turn != came.turn:
+    async def _came(self, row: PushRow | None, came: PushRow) -> PushRow | Refusal | None:
+        if row is None or not same_turn(row, came):
             return row
-        changed = replace(
-            row,
-            position=came.position,
-            epoch=came.epoch,
-            delivered=came.delivered,
-            failing=came.failing,
-            last=came.last,
-            disabled=came.disabled,
-        )
         puts: Sequence[Put] = ()
         events: Sequence[Told] = ()
-        if changed.disabled is not None and row.disabled is None and row.form == "webhook":
-            puts, events = await self._notice(changed, changed.disabled)
-        answer = await self.write(changed, None, puts=puts, events=events)
-        return answer if isinstance(answer, Refusal) else changed
+        if came.disabled is not None and row.disabled is None and row.form == "webhook":
+            puts, events = await self._notice(came, came.disabled)
+        answer = await self.write(came, None, puts=puts, events=events)
+        return answer if isinstance(answer, Refusal) else came
 
     async def _notice(self, row: PushRow, disabled: Disabled) -> Notice:
         """What tells the agent that nothing is sent any more."""
@@ -160,6 +146,12 @@ class PushActor(RecordActor[PushRow]):
         return await write_notice(
             self.store, row.agent_id, message_id, letter, "webhook_disabled", members, disabled.at
         )
+
+
+def same_turn(row: PushRow, came: PushRow) -> bool:
+    """Whether nothing was changed by hand in between: it is the same push (not one that was set after it was removed),
+    in the same turn."""
+    return (row.created_at, row.turn, row.url) == (came.created_at, came.turn, came.url)
 
 
 def _moved(row: PushRow, wanted: PushRow) -> PushRow:

@@ -12,7 +12,7 @@ MUTANTS = (
     ("webhook.given-up", CORE, "if outcome.status == 410:", "if outcome.status == 404:"),
     ("webhook.given-up", CORE, "next_at = min(next_at, end)", "pass"),
     ("webhook.given-up", CORE, "if now >= end and tries >= LEAST:", "if now >= end:"),
-    ("webhook.given-up", ACTOR, "puts, events = await self._notice(changed, changed.disabled)", "pass"),
+    ("webhook.given-up", ACTOR, "puts, events = await self._notice(came, came.disabled)", "pass"),
     ("webhook.retry-after", CORE, "min(retry_after_s or 0.0, LONGEST_S)", "(retry_after_s or 0.0)"),
     ("webhook.retry-after", COURIER, "if status in (429, 503) else None", "if status >= 400 else None"),
     ("webhook.rotation", CORE, "for each in row.secrets[:1])", "for each in row.secrets)"),

@@ -27,8 +27,7 @@ def new(agent_id: str, **members: Any) -> PushRow:
 
 
 def came(row: PushRow, **members: Any) -> Came:
-    told = Came(row.turn, row.position, row.epoch, row.delivered, row.failing, row.last, row.disabled)
-    return replace(told, **members)
+    return Came(replace(row, **members))
 
 
 @pytest.fixture
@@ -62,6 +61,15 @@ async def test_what_the_worker_says_of_an_earlier_turn_is_passed_over(bench: Ben
     await ask(bench, row, SendAgain(1, "", "again"))
     assert (await ask(bench, row, came(row, position=9))).position == 1
     assert (await kept(bench, row)).position == 1
+
+
+@pytest.mark.requirement("webhook.replaced")
+async def test_what_the_worker_says_of_a_push_that_was_removed_is_not_said_of_the_next(
+    bench: Bench, row: PushRow
+) -> None:
+    await ask(bench, row, RemovePush("gone"))
+    await ask(bench, row, SetPush(replace(row, created_at=row.created_at + 1), "set"))
+    assert (await ask(bench, row, came(row, position=9))).position == row.position
 
 
 async def test_another_url_keeps_the_place_and_forgets_the_failure(bench: Bench, row: PushRow) -> None:

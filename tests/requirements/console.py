@@ -8,11 +8,12 @@ REQUIREMENTS: dict[str, str] = {
     "verifypage.alone": "the page is one file that asks nobody for anything, served and printed alike",
     "verifypage.hostile": "what a transcript holds is shown as text, whatever it is",
     "verifypage.unable": "a browser that can't verify is told so, and what to do",
-    "console.tape": "operators see each envelope once as it is accepted, the newest of many with how many passed, within "
-    "a second and four times a second at most",
+    "console.tape": "operators see each envelope once as it is accepted, the newest of many with how many passed, "
+    "within a second and four times a second at most",
     "console.sign-in": "the console opens to who shows the operators' token, by a cookie that is HttpOnly and "
     "SameSite=Strict; tries are limited, and who is not signed in sees nothing",
-    "console.sessions-end": "a console's session ends two hours unused, after twelve in any case, and with its sign-out",
+    "console.sessions-end": "a console's session ends two hours unused, after twelve in any case, and with its "
+    "sign-out",
     "console.csrf": "a form is taken from this very origin alone, with the token of this browser",
     "console.alone": "the console loads our own files alone, and stands on the operators' port",
     "console.live-ends": "a live page ends at once with its session, and in silence with the broker, to come back",

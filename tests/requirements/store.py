@@ -20,7 +20,8 @@ REQUIREMENTS: dict[str, str] = {
     "store.remember": "an answer is kept under (scope, key) and given back; a second one conflicts",
     "store.sweep": "a stream keeps what is young and its last events however old; the rest goes",
     "store.drop": "a dropped log's rows are gone and it takes none ever again",
-    "store.search": "a search finds documents by every word of their text, the weightiest fields first, then the newest",
+    "store.search": "a search finds documents by every word of their text, the weightiest fields first, then the "
+    "newest",
     "store.search-marks": "index rows narrow what a search finds",
     "store.search-pages": "pages of a search lose and repeat no hit, whatever comes and goes between them",
     "store.search-words": "words of any language are found; nothing that is typed is ever more than words, or an error",

@@ -173,7 +173,7 @@ class Console:
             secret=sent or new_secret(),
             fresh=sent is None,
             secure=secure,
-            session=self.sessions.find(sent) if sent is not None else None,
+            session=self.sessions.find(sent) if sent is not None and not _is_part_of_another() else None,
         )
         if request.method != "POST":
             return visit
@@ -192,6 +192,13 @@ class Console:
     async def _nothing(self, _: NotFound) -> Response:
         """A path that there is not, for whoever comes by it: a page that leads on."""
         return self._respond(message("There is nothing like that here", "", status=404, back="/"), None)
+
+
+def _is_part_of_another() -> bool:
+    """Whether a page of others has the browser ask, for an image or a frame of its own (Fetch Metadata): by the cookie,
+    which goes from every port of this machine, it would keep a session in use, and take the places of live pages."""
+    elsewhere = request.headers.get("sec-fetch-site", "") in ("same-site", "cross-site")
+    return elsewhere and request.headers.get("sec-fetch-dest", "") != "document"
 
 
 def away(refusal: Refusal, back: str = "/") -> Page:

@@ -26,6 +26,7 @@ MUTANTS = (
     ("console.sessions-end", SESSIONS, "self._used + IDLE_S", "self._used + LIFE_S"),
     ("console.sessions-end", SESSIONS, "min(self._last, ", "max(self._used, "),
     ("console.csrf", SITE, "await take_form(sent)", "read_form(await request.get_data())"),
+    ("console.csrf", SITE, " and not _is_part_of_another()", ""),
     ("console.live-ends", SESSIONS, "        for end in ends:\n            end()\n", ""),
     ("console.live-ends", LIVE, "if not session.over:", "if False:"),
     ("console.alone", SITE, "script-src 'self';", "script-src 'self' 'unsafe-inline';"),

@@ -58,11 +58,31 @@ async def test_a_form_does_nothing_without_a_session_or_the_browsers_token(
     assert (await nobody.post(path, **fields)).headers["location"] == "/sign-in"
     await operator.get("/")
     assert (await operator.post(path, "x", **fields)).status_code == 403
-    operator.client.headers["sec-fetch-site"] = "cross-site"
+    operator.client.headers.update({"sec-fetch-site": "cross-site", "sec-fetch-dest": "document"})
     await operator.get("/")
     assert (await operator.post(path, **fields)).status_code == 403
     held = await operator.get("/agents?only=suspended")
     assert ann.agent not in held.text
+
+
+@pytest.mark.requirement("console.csrf")
+@pytest.mark.parametrize(
+    ("site", "dest", "known"),
+    [
+        ("same-origin", "empty", True),
+        ("none", "document", True),
+        ("same-site", "document", True),
+        ("same-site", "image", False),
+        ("same-site", "iframe", False),
+        ("cross-site", "empty", False),
+    ],
+)
+async def test_as_a_part_of_anothers_page_nothing_is_of_the_session(
+    operator: Browser, site: str, dest: str, known: bool
+) -> None:
+    shown = await operator.client.get("/health", headers={"sec-fetch-site": site, "sec-fetch-dest": dest})
+    assert shown.status_code == (200 if known else 303)
+    assert (await operator.get("/health")).status_code == 200, "the session stays"
 
 
 @pytest.mark.requirement("console.alone")

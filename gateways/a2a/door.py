@@ -11,8 +11,9 @@ Raw ASGI beside Quart: a stream must be closed at every way out. Bodies are read
 """
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
@@ -35,13 +36,14 @@ from gateways.gate import Gate, refused
 from gateways.listen import App, Bounds, Network, Receive, Scope, Send, values_of
 from gateways.wrappers import WHO, Reply, limit_body
 
+T = TypeVar("T")
 MOST: Final = 262_144
 """Bytes of a request of who shows a token: what a message may have, as the longest JSON for it."""
 MAX_AGE_S: Final = 60
 LONGEST_ID: Final = 128
 SCOPE: Final = "task"
 _AGENT: Final = re.compile(r"[!-.0-~]{1,64}")
-_KEY: Final = re.compile(r"[!-~]{1,128}")
+_KEY: Final = re.compile(r'"([!#-~]{1,128})"|([!-~]{1,128})')
 _DENIED: Final = frozenset({"unauthenticated", "insufficient_scope", "agent_required", "suspended"})
 """Refusals of who calls, not of what is called: they are told by the status."""
 
@@ -134,8 +136,11 @@ class _Door:
         if fault is not None or isinstance(request, jsonrpc.Response) or request.id is None:
             await _reply(send, (fault or errors.NO_ID).reply(request.id))
             return
-        key = _header(scope, b"idempotency-key").strip('"')
-        call = Call(self._broker, caller, agent_id, key if _KEY.fullmatch(key) else None)
+        key = _key(scope)
+        if isinstance(key, Fault):
+            await _reply(send, key.reply(request.id))
+            return
+        call = Call(self._broker, caller, agent_id, key)
         if request.method in STREAMING:
             await self._stream(scope, receive, send, call, request)
         else:
@@ -143,12 +148,10 @@ class _Door:
 
     async def _method(self, scope: Scope, send: Send, call: Call, request: jsonrpc.Request) -> None:
         method = METHODS.get(request.method)
-        try:
-            result = await method(call, request.params) if method is not None else errors.NO_METHOD
-        except Exception as fault:
-            number = render.incident(fault, f"A2A's {request.method}")
-            await _reply(send, errors.internal(number).reply(request.id))
-            return
+        if method is None:
+            result: dict[str, Any] | Fault | Refusal = errors.NO_METHOD
+        else:
+            result = await _contained(request, partial(method, call, request.params))
         if isinstance(result, dict):
             await _reply(send, jsonrpc.result(request.id, result))
         else:
@@ -158,7 +161,12 @@ class _Door:
         self, scope: Scope, receive: Receive, send: Send, call: Call, request: jsonrpc.Request
     ) -> None:
         last_id = _header(scope, b"last-event-id")[:LONGEST_ID] or None
-        followed = await open_stream(call, request.method, request.params, last_id)
+        try:
+            followed = await open_stream(call, request.method, request.params, last_id)
+        except Exception as fault:
+            number = render.incident(fault, f"A2A's {request.method}")
+            await _reply(send, errors.internal(number).reply(request.id))
+            return
         if isinstance(followed, Fault | Refusal):
             await self._no(scope, send, request.id, followed)
             return
@@ -182,6 +190,14 @@ class _Door:
         return status, [*headers, (b"cache-control", b"no-store")], body
 
 
+async def _contained(request: jsonrpc.Request, run: Callable[[], Awaitable[T]]) -> T | Fault:
+    """What `run` gives; of an exception no more than an incident's number."""
+    try:
+        return await run()
+    except Exception as fault:
+        return errors.internal(render.incident(fault, f"A2A's {request.method}"))
+
+
 def _denied(caller: Caller) -> Refusal | None:
     """Why who calls may call nothing here."""
     if caller.principal is None:
@@ -200,6 +216,18 @@ def _judge(request: jsonrpc.Request | jsonrpc.Response, scope: Scope) -> Fault |
     asked = _version(scope)
     good = asked == a2a.VERSION or asked.startswith(f"{a2a.VERSION}.")
     return None if good else errors.version(asked or "0.3", a2a.VERSION)
+
+
+def _key(scope: Scope) -> str | Fault | None:
+    """The Idempotency-Key, quoted or bare; None without one. One that is no key is said to be none: whoever sends it
+    counts on it."""
+    given = values_of(scope, b"idempotency-key")
+    if not given:
+        return None
+    found = _KEY.fullmatch(given[0].decode("latin-1").strip()) if len(given) == 1 else None
+    if found is None:
+        return errors.invalid("Idempotency-Key", "send one, of 1 to 128 printable characters")
+    return found[1] or found[2]
 
 
 def _has(known: str, name: str) -> bool:

@@ -216,7 +216,34 @@ async def test_an_idempotency_key_makes_one_task_of_two_requests(doors: Doors) -
     one = await doors.result("SendMessage", params, idempotency_key='"k1"')
     two = await doors.result("SendMessage", params, idempotency_key='"k1"')
     assert one == two
+    assert (await doors.result("SendMessage", params, idempotency_key="k1")) == one
     assert (await doors.result("SendMessage", params))["task"]["id"] != one["task"]["id"]
+
+
+@pytest.mark.requirement("network.a2a.gateway")
+@pytest.mark.parametrize("key", ["", " ", "a b", "k" * 129, "ü"])
+async def test_what_is_no_idempotency_key_is_refused_and_begins_no_task(doors: Doors, key: str) -> None:
+    """Whoever sends one would send the message again."""
+    error = await doors.error("SendMessage", {"message": said()}, idempotency_key=key)
+    assert (error["code"], error["data"][0]["fieldViolations"][0]["field"]) == (-32602, "Idempotency-Key")
+    assert (await doors.result("ListTasks"))["totalSize"] == 0
+
+
+@pytest.mark.requirement("network.a2a.errors")
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage", "SubscribeToTask"])
+async def test_a_fault_of_ours_is_an_error_of_json_rpc_with_its_number(
+    doors: Doors, method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def breaks(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("secret")
+
+    task = await doors.send()
+    monkeypatch.setattr(doors.bench.broker, "call", breaks)
+    error = await doors.error(method, {"message": said(), "id": task["id"]})
+    assert (error["code"], error["message"]) == (-32603, "internal error")
+    assert error["data"][0]["requestId"]
+    assert "secret" not in str(error)
+    caplog.clear()
 
 
 @pytest.mark.requirement("network.a2a.gateway")

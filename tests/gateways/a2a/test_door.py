@@ -232,3 +232,18 @@ async def test_without_a_sign_in_nobody_comes_in(doors: Doors) -> None:
     answer = await doors.rpc("SendMessage", {"message": said()})
     assert answer.status == 401
     assert (await doors.ask(f"{PREFIX}{doors.bob.agent}/.well-known/agent-card.json")).status == 200
+
+
+@pytest.mark.requirement("network.a2a.errors")
+@pytest.mark.parametrize("method", ["ListTasks", "SubscribeToTask"])
+async def test_a_fault_of_ours_is_an_incident_in_json_rpc(
+    doors: Doors, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("no such words go out")
+
+    monkeypatch.setitem(door.METHODS, "ListTasks", broken)
+    monkeypatch.setattr(door, "open_stream", broken)
+    answer = await doors.rpc(method, {"id": "x"}, token="ann", to=str(doors.bob.agent))
+    assert answer.json["error"]["code"] == -32603
+    assert "no such words" not in json.dumps(answer.json)

@@ -161,12 +161,9 @@ class _Door:
         self, scope: Scope, receive: Receive, send: Send, call: Call, request: jsonrpc.Request
     ) -> None:
         last_id = _header(scope, b"last-event-id")[:LONGEST_ID] or None
-        try:
-            followed = await open_stream(call, request.method, request.params, last_id)
-        except Exception as fault:
-            number = render.incident(fault, f"A2A's {request.method}")
-            await _reply(send, errors.internal(number).reply(request.id))
-            return
+        followed = await _contained(
+            request, partial(open_stream, call, request.method, request.params, last_id)
+        )
         if isinstance(followed, Fault | Refusal):
             await self._no(scope, send, request.id, followed)
             return

@@ -6,7 +6,7 @@ Run as `python -m tests.conformance.server serve …`, with the options of `turr
 from typing import Any
 
 from broker.app import Broker
-from gateways import cli, serve
+from gateways import cli, doors
 from gateways.mcp.endpoint import McpApp, mcp_app
 from gateways.mcp.faces import surfaces
 from tests.conformance.fixtures import with_fixtures
@@ -20,7 +20,7 @@ def app_with_fixtures(broker: Broker, **options: Any) -> McpApp:
 
 def main() -> None:
     """Serve until a signal says stop."""
-    serve.mcp_app = app_with_fixtures
+    doors.mcp_app = app_with_fixtures
     cli.main()
 
 

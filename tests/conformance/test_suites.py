@@ -1,17 +1,20 @@
 """How a judge's checks become a verdict, and that the fixtures are what the dispatcher can serve."""
 
+import json
 from datetime import date
 from typing import Any
 
+import httpx
 import pytest
 
 from gateways.mcp.endpoint import mcp_app
 from gateways.mcp.faces import surfaces
 from tests.conformance.fixtures import with_fixtures
 from tests.conformance.page import page
+from tests.conformance.servers import serving
 from tests.conformance.suites import judge
 from tests.conformance.verdict import Verdict
-from tests.gateways.mcp.harness import Door
+from tests.gateways.mcp.harness import Door, modern
 from tests.support.broker import Bench
 
 
@@ -80,3 +83,14 @@ async def test_the_fixtures_stand_beside_the_brokers_own_tools(bench: Bench) -> 
     assert (await door.modern("tools/call", name="test_missing_capability")).error["code"] == -32021
     for kind in ("tool", "prompt"):
         assert (await door.modern("tools/call", name=f"test_trigger_{kind}_change")).result
+
+
+def test_the_broker_that_is_judged_has_the_fixtures() -> None:
+    body, named = modern("resources/read", uri="test://template/7/data")
+    headers = {name.replace("_", "-"): value for name, value in named.items()}
+    headers |= {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    with serving("tests.conformance.server") as ready:
+        answer = httpx.post(
+            f"{ready['http']}/mcp/wire", content=json.dumps(body), headers=headers, timeout=10
+        )
+    assert answer.json()["result"]["contents"]

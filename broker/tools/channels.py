@@ -13,14 +13,14 @@ from broker.actors.channel import ChannelActor, Do, HasRead, channel_name, read_
 from broker.core import channel as core
 from broker.core.agent import allowance
 from broker.core.channel import BODY_BYTES, METADATA_BYTES, ChannelRow, MemberRow, Message, Role
-from broker.store.port import Entry
+from broker.store.port import Document, Entry
 from broker.store.stored import stored
 from broker.tools import agents
 from broker.tools.access import me
 from broker.tools.agents import NO_AGENT, AgentParam, named
 from broker.tools.context import Context, Services
 from broker.tools.lookup import disk_full
-from broker.tools.paging import AfterParam, LimitParam, cursor, fitting, read_page
+from broker.tools.paging import AfterParam, LimitParam, cursor, fitting, read_page, scan
 from broker.tools.registry import tool
 from broker.wire.canonical import canonicalize
 from broker.wire.ids import ChannelParam
@@ -312,7 +312,7 @@ async def transfer_channel_to(
     before, if it is there, stays in it as a member."""
     services = context.services
     if await read_channel(services.store, channel_id) is None:
-        said = "there is no channel of this id; its members see it in list_channels"
+        said = "there is no channel of this id; list_channels has them all"
         return refuse("not_found", said, path="channel_id")
     refused = await _may_own(services, new_owner_agent_id)
     if refused is not None:
@@ -320,6 +320,26 @@ async def transfer_channel_to(
     command = Do(core.Appoint(new_owner_agent_id), context.once)
     answer: ChannelInfo | Refusal = await services.house.ask("channel", channel_id, command)
     return answer
+
+
+@tool(face="operator", name="list_channels", read_only=True, title="List channels")
+async def list_all_channels(
+    context: Context,
+    ownerless: Annotated[bool, Meta(description="true: only those whose owner is gone")] = False,
+    limit: LimitParam = LIST,
+    after: AfterParam = None,
+) -> Channels | Refusal:
+    """All channels, public and private: which there are, whose they are, how many are in them. What was said in them is
+    for their members alone."""
+
+    def read(document: Document) -> ChannelRow | None:
+        row = stored(ChannelRow, document.doc, "channel", document.id)
+        return None if ownerless and row.owner_id else row
+
+    found = await scan(context.services.store, "channel", ("all", "1"), read, after, limit)
+    if isinstance(found, Refusal):
+        return found
+    return Channels([await _info(context, row, None) for row in found.rows], found.next)
 
 
 async def _create(

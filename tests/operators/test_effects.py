@@ -313,6 +313,28 @@ async def reports_listed(bench: Bench) -> None:
     assert (listed["report_id"], listed["reporter_agent_id"]) == (report_id, ann.agent)
 
 
+@effect("list_channels")
+async def channels_listed(bench: Bench) -> None:
+    ann, bob = await make_agent(bench, "Ann"), await make_agent(bench, "Bob", test=True)
+    await bench.call("create_channel", ann, name="square")
+    hidden = await bench.call("create_channel", bob, name="cellar", is_private=True)
+    await bench.call(
+        "invite_agent_to_channel", bob, channel_id=hidden["channel_id"], invited_agent_id=ann.agent
+    )
+    await operator(bench, "delete_test_agent", agent_id=bob.agent)
+    first = await operator(bench, "list_channels", limit=1)
+    rest = await operator(bench, "list_channels", limit=1, after=first["next"])
+    assert [each["channels"][0]["name"] for each in (first, rest)] == ["square", "cellar"]
+    (orphan,) = (await operator(bench, "list_channels", ownerless=True))["channels"]
+    assert (orphan["name"], orphan["owner_agent_id"]) == ("cellar", None)
+    await operator(bench, "transfer_channel", channel_id=orphan["channel_id"], new_owner_agent_id=ann.agent)
+    assert (await operator(bench, "list_channels", ownerless=True))["channels"] == []
+    assert [each["role"] for each in (await bench.call("list_channels", ann))["channels"]] == [
+        "owner",
+        "owner",
+    ]
+
+
 @effect("list_webhooks")
 async def webhooks_listed(bench: Bench) -> None:
     ann = await make_agent(bench, "Ann")

@@ -180,7 +180,7 @@ class Dealer:
             check("trimmed goes on behind", start.position > self.position, resume, self.position)
             check("trimmed by the settings", newest - start.position >= self.world.plan.keep_events, resume)
             self.world.reread(self)
-        self.position = start.position
+        self.position, self.cursor = start.position, resume["from"]
 
     async def reread(self) -> None:
         """After a gap: how each call stands is read from its transcript."""

@@ -34,7 +34,7 @@ async def strike(world: "World", fault: Fault) -> None:
             if world.life is not None and world.up.is_set():
                 world.life.stop.set()
         case "step":
-            world.ledger.forward.append((trio.current_time(), max(0.0, fault.seconds)))
+            world.ledger.stepped(trio.current_time(), fault.seconds)
             world.clock.step(round(fault.seconds * 1000))
         case "probe":
             await _probe(world)

@@ -77,6 +77,8 @@ class Ledger:
         """Conversations with some commit in doubt: of it a process may know the time by the wall clock alone."""
         self.forward: list[tuple[float, float]] = []
         """(when, by how many seconds) the wall clock stepped forward."""
+        self.small = 0.0
+        """Seconds of all its steps of less than one: they are left alone, and move an END either way."""
         self.fault: Broken | None = None
         """The first thing found where nobody could be told: within a commit."""
         self._wire = wire
@@ -184,6 +186,12 @@ class Ledger:
         """How far the wall clock stepped forward between two rows, seconds."""
         return sum(by for when, by in self.forward if early.mono - 1 <= when <= late.mono + 1)
 
+    def stepped(self, at: float, by: float) -> None:
+        """The wall clock steps by so many seconds."""
+        self.forward.append((at, max(0.0, by)))
+        if abs(by) < 1:
+            self.small += abs(by)
+
     def _places(self, call: Call) -> None:
         row = call.rows[-1]
         if row.type == "CALL":
@@ -208,8 +216,7 @@ class Ledger:
         """The wire's END: not before its time, and for its reason."""
         reason, before = row.body["reason"], call.rows[-2]
         if reason in self._times:
-            # Steps of less than a second are left alone.
-            since = row.mono - max(before.mono, self.began) + sum(by for _, by in self.forward if by < 1)
+            since = row.mono - max(before.mono, self.began) + self.small
             good = (reason == "no_answer") == (row.n == 1)
             # A commit that was in doubt is placed by the wall clock, once another actor reads it.
             good = good and (since >= self._times[reason] - 5 * GRAIN_S or call.conv in self.doubted)

@@ -90,7 +90,9 @@ class _Pace:
         if _is_loopback(address):
             return
         place = _place(address)
-        while left_ms := wait_ms(self._asked.get(place, ()), trio.current_time(), A_MINUTE, MINUTE_S):  # noqa: ASYNC110
+        while left_ms := wait_ms(  # noqa: ASYNC110  # until a known time
+            self._asked.get(place, ()), trio.current_time(), A_MINUTE, MINUTE_S
+        ):
             await trio.sleep(left_ms / 1000)
         now = trio.current_time()
         self._asked.setdefault(place, deque(maxlen=A_MINUTE)).append(now)

@@ -354,7 +354,7 @@ class Pusher:
 
     async def _paced(self, agent_id: str) -> None:
         """Wait until one more may be sent for this agent, and count it. Cancelling counts nothing."""
-        while left_ms := self._sent.wait_ms(agent_id, self._clock.monotonic()):  # noqa: ASYNC110
+        while left_ms := self._sent.wait_ms(agent_id, self._clock.monotonic()):  # noqa: ASYNC110  # until a known time
             await trio.sleep(left_ms / 1000)
         self._sent.add(agent_id, self._clock.monotonic())
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from broker.actors.desk import CancelMove, Close, MayOpen, Move, Open, SetScreen, Suspend
+from broker.actors.deskcommands import CancelMove, Close, MayOpen, Move, Open, SetScreen, Suspend
 from broker.actors.once import joined
 from broker.core.desk import Screen, row_result
 from broker.store.stored import damaged

@@ -8,7 +8,7 @@ from msgspec import Meta
 from broker.actors.actor import Actor
 from broker.actors.calls import ConvRow, read_conv_row
 from broker.actors.conversation import Known
-from broker.actors.desk import Used
+from broker.actors.deskcommands import Used
 from broker.core import desk as core
 from broker.core.conversation import Conversation
 from broker.core.desk import CodeRow, DeskRow

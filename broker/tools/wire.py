@@ -12,7 +12,7 @@ from typing import Any
 from broker.actors.actor import GONE, Actor
 from broker.actors.calls import Ack, find_replay, pair_name
 from broker.actors.conversation import Dial, taken
-from broker.actors.desk import Release, ReservePlace, ReserveRing
+from broker.actors.deskcommands import Release, ReservePlace, ReserveRing
 from broker.actors.guard import place_of
 from broker.core import conversation as core
 from broker.core.conversation import Conversation, Hangup, Send

@@ -3,7 +3,6 @@
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,19 +26,6 @@ from tests.support.network import listening, serving
 from tests.support.webhooks import happens, registered
 
 HEADERS = (("content-type", "application/json"), ("webhook-id", "evt_1"))
-
-
-@pytest.fixture
-def connected(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Where connections would go; none gets there."""
-    addresses: list[Any] = []
-
-    async def connect(self: Any, address: Any) -> None:
-        addresses.append(address[0])
-        raise ConnectionRefusedError
-
-    monkeypatch.setattr("trio._socket._SocketType.connect", connect)
-    return addresses  # type: ignore[return-value]
 
 
 @pytest.mark.requirement("webhook.public")

@@ -2,7 +2,7 @@
 
 import json
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -61,19 +61,6 @@ class Names(HostnameResolver):
 
     async def getnameinfo(self, sockaddr: Any, flags: int) -> Any:
         raise NotImplementedError
-
-
-@pytest.fixture
-def connected(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Where connections would go; none gets there."""
-    addresses: list[Any] = []
-
-    async def connect(self: Any, address: Any) -> None:
-        addresses.append(address[0])
-        raise ConnectionRefusedError
-
-    monkeypatch.setattr("trio._socket._SocketType.connect", connect)
-    return addresses  # type: ignore[return-value]
 
 
 @pytest.mark.requirement("signin.outbound")

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
 from trio.testing import memory_stream_pair
 
@@ -102,3 +103,16 @@ async def serving(
             with trio.CancelScope(shield=True), trio.move_on_after(0.5):
                 await served.ended.wait()
             nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Where connections would go; none gets there."""
+    addresses: list[Any] = []
+
+    async def connect(self: Any, address: Any) -> None:
+        addresses.append(address[0])
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("trio._socket._SocketType.connect", connect)
+    return addresses

@@ -167,8 +167,10 @@ async def test_an_older_head_beside_the_newer_database_is_no_fault(
 async def test_a_restored_store_holds_before_it_was_served_and_after(
     tmp_path: Path, autojump_clock: Any
 ) -> None:
+    def told(*_: Any) -> None:
+        pass
+
     await served(tmp_path / "data")
-    told: Any = lambda *_: None  # noqa: E731
     sqlite_backup.back_up(tmp_path / "data", tmp_path / "one.backup", at=1, key=None, told=told)
     await serve(tmp_path / "data", 2, "Later")
     found = sqlite_backup.contents(tmp_path / "one.backup")

@@ -8,7 +8,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from broker.actors.conversation import Dialled
-from broker.actors.desk import DeskActor, ReservePlace
+from broker.actors.desk import DeskActor
+from broker.actors.deskcommands import ReservePlace
 from broker.app import Caller
 from broker.core.desk import CodeRow, DeskRow, Place
 from broker.store.memory import MemoryStore

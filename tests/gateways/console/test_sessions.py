@@ -31,7 +31,10 @@ async def test_what_a_session_has_open_is_told_of_its_end_once() -> None:
     session = sessions.find(secret)
     assert session is not None
     session.on_end(lambda: told.append("one"))
-    other = lambda: told.append("two")  # noqa: E731
+
+    def other() -> None:
+        told.append("two")
+
     session.on_end(other)
     session.forget(other)
     sessions.close(secret)

@@ -204,6 +204,21 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """How long an A2A message that waits for its task waits; the task is then answered as it is."""
 
 
+class Arena(msgspec.Struct, frozen=True, kw_only=True):
+    """Sessions of games (arena.md)."""
+
+    games: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][\w.]{0,127}$")], ...] = ("broker.core.games.hilo",)
+    """The modules of the games that are played here; each is one file of pure functions."""
+    points: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 10_000
+    """Points with which an agent's persistent account opens."""
+    open_sessions: Annotated[int, Meta(ge=1, le=100_000)] = 50
+    """Sessions that one agent may have open at once."""
+    sessions_per_day: Annotated[int, Meta(ge=1, le=10_000_000)] = 1_000
+    """Sessions that one agent may open on one day (UTC)."""
+    idle_h: Annotated[float, Meta(ge=0.01, le=8_760)] = 168.0
+    """Hours without an action after which a session is over."""
+
+
 class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Where events are pushed to (network.md, Webhooks)."""
 
@@ -266,6 +281,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     verify: Verify = Verify()
     owners: Owners = Owners()
     network: Network = Network()
+    arena: Arena = Arena()
     log: Log = Log()
     trace: Trace = Trace()
     webhooks: Webhooks = Webhooks()

@@ -34,6 +34,7 @@ KINDS = {
     "pair": "pair",
     "library": "library",
     "task": "task",
+    "arena": "arena",
 }
 STEP_MS = 1000
 """Steps of the wall clock below this are left alone: they move an END by no more."""

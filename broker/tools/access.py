@@ -25,15 +25,16 @@ _AGENT: Final = refuse(
 )
 
 
-async def allowed(context: Context, scope: str, agent: bool) -> Refusal | None:
-    """None where the caller's token speaks for somebody in good standing, with `scope`, and (`agent`) for an agent."""
+async def allowed(context: Context, scope: str, agent: bool, also: str | None = None) -> Refusal | None:
+    """None where the caller's token speaks for somebody in good standing, with `scope` (or `also`), and where `agent`
+    for an agent."""
     caller = context.caller
     if caller.principal is None:
         return refuse("unauthenticated", "this needs a token: `Authorization: Bearer <token>`", scope=scope)
     refused = await context.services.standing.judge(caller)
     if refused is not None:
         return refused
-    if scope not in caller.scopes:
+    if scope not in caller.scopes and (also is None or also not in caller.scopes):
         return lacking(scope)
     if agent and caller.agent is None:
         return _AGENT

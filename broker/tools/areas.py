@@ -2,6 +2,7 @@
 
 from broker.tools import (
     agreements,
+    arena,
     audits,
     bindings,
     channels,
@@ -31,6 +32,7 @@ from broker.tools import (
 
 AREAS = (
     agreements,
+    arena,
     audits,
     bindings,
     channels,

@@ -15,6 +15,7 @@ from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.once import Once
 from broker.actors.passwords import Passwords
+from broker.actors.player import Vault
 from broker.actors.presence import Presence
 from broker.actors.pusher import Pusher
 from broker.actors.receipts import Receipts
@@ -27,6 +28,7 @@ from broker.clock import Clock
 from broker.config import Settings
 from broker.core.audit import RefusedSums
 from broker.core.conversation import Rules
+from broker.core.games.table import Table
 from broker.store.port import Store
 from broker.tools.follows import Follows
 from broker.tools.keyrate import KeyRate
@@ -141,6 +143,14 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Who searches the library now, by agent."""
     lanes: Lanes = msgspec.field(default_factory=Lanes)
     """Who begins a task now, of those of one agent with another."""
+
+    # The arena.
+    games: Table
+    """The games that are played here."""
+    vault: Vault
+    """What hides the secrets of sessions."""
+    playing: Lanes = msgspec.field(default_factory=Lanes)
+    """Who plays with its persistent account now, by agent."""
 
     # The audit.
     keeper: HeadKeeper | None = None

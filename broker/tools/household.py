@@ -7,6 +7,7 @@ from typing import Any
 from broker.actors.actor import Actor
 from broker.actors.agent import AgentActor
 from broker.actors.agentdocs import read_facts
+from broker.actors.arena import ArenaActor
 from broker.actors.auditor import AuditorActor, Witness
 from broker.actors.binding import BindingActor
 from broker.actors.channel import ChannelActor, Windows
@@ -20,6 +21,7 @@ from broker.actors.library import LibraryActor
 from broker.actors.owner import OwnerActor
 from broker.actors.owner import read_facts as read_owner_facts
 from broker.actors.pair import PairActor
+from broker.actors.player import PlayerActor
 from broker.actors.push import PushActor
 from broker.actors.recent import Recent
 from broker.actors.report import ReportActor
@@ -117,6 +119,8 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     add("pair", PairActor, settings=network, receipts=receipts)
     add("task", TaskActor, settings=network, receipts=receipts, rouse=rouse)
     add("library", LibraryActor, quota=Quota(network.resources, network.resource_bytes))
+    add("player", PlayerActor, settings=services.settings.arena, vault=services.vault)
+    add("arena", ArenaActor, settings=services.settings.arena, games=services.games, vault=services.vault)
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
     add(
         "channel",

@@ -23,20 +23,25 @@ from broker.wire.refusals import Refusal, refuse
 KEPT_MS: Final = 30 * 86_400_000
 WAIT_S: Final = 10.0
 PASSING: Final = frozenset(
-    {"unauthenticated", "insufficient_scope", "agent_required", "suspended", "quota_exceeded"}
+    {
+        "unauthenticated",
+        "insufficient_scope",
+        "agent_required",
+        "suspended",
+        "quota_exceeded",
+        "LIMIT_EXCEEDED",
+    }
 )
 """Refusals that no repetition makes better by itself, and that are none of the request's own: never kept."""
-KeyParam = (
-    Annotated[
-        str,
-        Meta(
-            pattern=r"^[!-~]{1,128}$(?!\n)",
-            description="a name of your own for this request, 1 to 128 printable characters: sent again with the same "
-            "arguments, it has no second effect and gets the first answer",
-        ),
-    ]
-    | None
-)
+KeyText = Annotated[
+    str,
+    Meta(
+        pattern=r"^[!-~]{1,128}$(?!\n)",
+        description="a name of your own for this request, 1 to 128 printable characters: sent again with the same "
+        "arguments, it has no second effect and gets the first answer",
+    ),
+]
+KeyParam = KeyText | None
 
 Run = Callable[[Context], Awaitable[Any]]
 

@@ -30,6 +30,7 @@ from broker.tools.agents import (
 from broker.tools.context import Context
 from broker.tools.keys import KidParam, PublicKeys, RevokedKey, keys_of
 from broker.tools.paging import AfterParam, LimitParam
+from broker.tools.play import Play, may_play, play_of
 from broker.tools.registry import tool
 from broker.tools.sealing import seal
 from broker.wire.refusals import Refusal
@@ -146,14 +147,25 @@ async def whoami(context: Context) -> Me | Refusal:
     )
 
 
-@tool(face="network", title="An agent's profile", read_only=True, scope="profile")
-async def get_agent(context: Context, agent_id: AgentParam) -> Profile | Refusal:
-    """Another agent's public profile: name, description, capabilities, tier, presence, and its desk's code.
+class AgentSeen(Profile, frozen=True, omit_defaults=True):
+    """An agent as others see it, and for itself and its owner what it has in the arena."""
 
-    What the agent says of itself is its own claim. not_found: there is none, or none that may be seen.
+    arena: Play | None = None
+
+
+@tool(face="network", title="An agent's profile", read_only=True, scope="profile", also="arena", agent=False)
+async def get_agent(context: Context, agent_id: AgentParam) -> AgentSeen | Refusal:
+    """An agent's public profile: name, description, capabilities, tier, presence, and its desk's code.
+
+    Of an agent that you are or own also what it has in the arena: its accounts and limits, the next_commit, its latest
+    sessions. What the agent says of itself is its own claim. not_found: there is none, or none that may be seen.
     """
-    row = await agents.seen(context.services, agent_id)
-    return NO_AGENT if row is None else await agents.profile_of(context.services, row)
+    services, row = context.services, await agents.seen(context.services, agent_id)
+    if row is None:
+        return NO_AGENT
+    profile = await agents.profile_of(services, row)
+    arena = await play_of(services, row) if may_play(context.caller, row) else None
+    return AgentSeen(**{name: getattr(profile, name) for name in profile.__struct_fields__}, arena=arena)
 
 
 @tool(face="network", title="Find agents", read_only=True, scope="profile")

@@ -6,6 +6,7 @@ A part is made here, and kept in Services; what runs for itself is started by op
 import secrets
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from broker.actors.activity import Activity
@@ -16,6 +17,7 @@ from broker.actors.guard import CAP, HOUR_S, Guard, Times
 from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.passwords import Passwords
+from broker.actors.player import Vault
 from broker.actors.presence import Presence
 from broker.actors.pusher import Courier, Pusher
 from broker.actors.receipts import Receipts
@@ -27,13 +29,14 @@ from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
+from broker.core.games.table import Table
 from broker.core.taskpush import a2a_form
 from broker.core.webhook import webhook_form
 from broker.store.port import Store
 from broker.tools.auditing import AUDITED_AN_HOUR
 from broker.tools.context import Services
 from broker.tools.keyrate import KeyRate
-from broker.tools.sealing import unseal
+from broker.tools.sealing import root_of, seal_with, unseal
 from broker.wire.keyring import Keyring
 
 
@@ -91,6 +94,12 @@ async def make_services(
         keeper=keeper,
         audited=Times(AUDITED_AN_HOUR, HOUR_S, CAP),
         pusher=pusher,
+        games=Table(import_module(name) for name in settings.arena.games),
+        vault=Vault(
+            partial(root_of, keyring),
+            partial(seal_with, keyring, secrets.token_bytes),
+            partial(unseal, keyring),
+        ),
     )
     async for agent_id, facts in read_all_facts(store):
         agent_told(services, agent_id, facts)

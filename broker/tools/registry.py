@@ -22,7 +22,7 @@ from broker.apart import LARGE, apart
 from broker.tools import auditing
 from broker.tools.access import allowed
 from broker.tools.context import Context
-from broker.tools.idempotency import KeyParam, bind, digest_of, run_once
+from broker.tools.idempotency import KeyParam, KeyText, bind, digest_of, run_once
 from broker.tools.schemas import flat, output_schema
 from broker.tools.sealing import opened
 from broker.wire import canonical
@@ -31,6 +31,7 @@ from broker.wire.refusals import Refusal, refuse
 
 Face = Literal["wire", "network", "arena", "trial", "operator", "signin"]
 Space = Literal["public", "operator", "signin"]
+Keyed = Literal["required"] | bool
 _ENVELOPE_PARAMS: Final = frozenset({"envelope", "sig", "conv", "n"})
 _TOOLS: Final[dict[tuple[Space, str], "Tool"]] = {}
 
@@ -77,10 +78,12 @@ class Tool(msgspec.Struct, frozen=True):
     quick: "Quick | None" = None
     scope: str | None = None
     """The scope that its caller's token must have; None: it needs no token."""
+    also: str | None = None
+    """Another scope that does as well."""
     agent: bool = True
     """Whether the token must act for an agent; where it has a scope at all."""
-    keyed: bool = False
-    """Whether it takes an idempotency_key."""
+    keyed: Keyed = False
+    """Whether it takes an idempotency_key, or must have one."""
     secrets: tuple[str, ...] = ()
     """Members of its answer that are remembered sealed, and opened for who asks (broker.tools.sealing)."""
     audited: bool = False
@@ -122,7 +125,7 @@ class Tool(msgspec.Struct, frozen=True):
         """Look who calls, decode and call. Returns the result or a Refusal; what cancelling does is the tool's to
         say."""
         if self.scope is not None:
-            refused = await allowed(context, self.scope, self.agent)
+            refused = await allowed(context, self.scope, self.agent, self.also)
             if refused is not None:
                 return refused
         arguments = self.decode(text) if len(text) <= LARGE else await apart(self.decode, text)
@@ -196,8 +199,9 @@ def tool(
     streams: bool = False,
     start: Starter | None = None,
     scope: str | None = None,
+    also: str | None = None,
     agent: bool = True,
-    keyed: bool = False,
+    keyed: Keyed = False,
     secrets: tuple[str, ...] = (),
     audited: bool | None = None,
     name: str | None = None,
@@ -216,7 +220,8 @@ def tool(
         names = [parameter for parameter in signature if parameter != "context"]
         params = {n: _param(n, hints[n], signature[n].default is inspect.Parameter.empty) for n in names}
         if keyed:
-            params[PARAM] = _param(PARAM, KeyParam, required=False)
+            must = keyed == "required"
+            params[PARAM] = _param(PARAM, KeyText if must else KeyParam, required=must)
         _TOOLS[space, called] = Tool(
             name=called,
             face=face,
@@ -234,6 +239,7 @@ def tool(
             start=start,
             quick=Quick(params) if start is not None and Quick.fits(params) else None,
             scope=scope,
+            also=also,
             agent=agent,
             keyed=keyed,
             secrets=secrets,

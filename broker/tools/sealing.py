@@ -6,7 +6,7 @@ older key of the wire too. Where the wire has that key no more the member is lef
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,13 +19,19 @@ from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 
 _PURPOSE: Final = b"turret: secrets in remembered answers\0"
+_CHANCE: Final = b"turret: where chance comes from\0"
 HIDDEN: Final = {"writeOnly": True}
 """In the schema of a param that is a secret: it is taken, and shown nowhere (JSON Schema, 9.4 of its validation)."""
 
 
 def seal(services: Services, secret: str) -> str:
     """The secret as it may be stored: hex."""
-    sealed = _box(services.keyring.current).encrypt(secret.encode(), services.entropy(SecretBox.NONCE_SIZE))
+    return seal_with(services.keyring, services.entropy, secret)
+
+
+def seal_with(keyring: Keyring, entropy: Callable[[int], bytes], secret: str) -> str:
+    """The same, by its parts."""
+    sealed = _box(keyring.current).encrypt(secret.encode(), entropy(SecretBox.NONCE_SIZE))
     return bytes(sealed).hex()
 
 
@@ -51,6 +57,11 @@ def unseal(keyring: Keyring, sealed: str) -> str | None:
         except (CryptoError, ValueError):
             continue
     return None
+
+
+def root_of(keyring: Keyring) -> bytes:
+    """A secret of the broker's own that chance comes of (broker.core.chance); another one when the wire's key is."""
+    return hashlib.sha256(_CHANCE + bytes.fromhex(keyring.current.seed)).digest()
 
 
 def _box(key: SigningKey) -> SecretBox:

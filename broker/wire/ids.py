@@ -35,6 +35,9 @@ AGENT: Final = re.compile(f"ag_{ULID}")
 OWNER: Final = re.compile(f"ow_{ULID}")
 CHANNEL: Final = re.compile(f"ch_{ULID}")
 RESOURCE: Final = re.compile(f"rs_{ULID}")
+SESSION: Final = re.compile(f"as_{ULID}")
+REF: Final = re.compile(r"[0-9a-f]{64}")
+"""An artifact's: sha256 of its bytes."""
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 PkParam = Annotated[
@@ -50,6 +53,10 @@ ChannelParam = Annotated[
 
 ResourceParam = Annotated[
     str, Meta(pattern=rf"^rs_{ULID}$(?!\n)", description="the resource's id, `rs_` and 26 characters")
+]
+
+SessionParam = Annotated[
+    str, Meta(pattern=rf"^as_{ULID}$(?!\n)", description="the session's id, `as_` and 26 characters")
 ]
 
 TaskParam = Annotated[str, Meta(min_length=1, max_length=64, description="a task's id")]

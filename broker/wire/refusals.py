@@ -52,9 +52,18 @@ CODES: Final[dict[str, Code]] = {
     "already_exists": Code(409, False, "there is one of this name already, or one that waits"),
     "quota_exceeded": Code(429, False, "more than this caller may have or do; `reason` says of what"),
     "IDEMPOTENCY_MISMATCH": Code(409, False, "this idempotency_key was used for another request"),
+    "CONFLICT": Code(
+        409, True, "another action came first: look at the version that it names, and decide again"
+    ),
+    "NOT_FOUND": Code(404, False, "there is no such session, game or agent, or none that the caller may see"),
+    "FORBIDDEN": Code(403, False, "this agent is not the caller's"),
+    "ILLEGAL_ACTION": Code(422, False, "not an action that may be done now; `legal_actions` may"),
+    "INSUFFICIENT_POINTS": Code(409, False, "the account has fewer points than this needs"),
+    "LIMIT_EXCEEDED": Code(429, False, "more sessions than an agent may have open, or may open in a day"),
+    "SESSION_OVER": Code(410, False, "the session is over"),
     "suspended": Code(403, False, "suspended by the operators"),
 }
-"""Order as in wire.md. `conflict` alone carries `rebuild: true`."""
+"""Order as in wire.md. `conflict` alone carries `rebuild: true`. Those in capitals: arena.md, Errors."""
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -42,8 +42,9 @@ ASKABLE: Final[dict[str, dict[str, Any]]] = {
     },
 }
 """What a person knows by heart or has on the screen, and how it is asked for."""
-BESIDE: Final = {"network": frozenset({"wait_for_events"})}
-"""Tools of the wire that a face lists beside its own: an agent that is sent something must be able to hear of it."""
+BESIDE: Final = {"network": frozenset({"wait_for_events"}), "arena": frozenset({"get_agent"})}
+"""Tools that a face lists beside its own: an agent that is sent something must be able to hear of it; a player sees its
+accounts."""
 _KEY: Final = "arguments"
 
 
@@ -55,7 +56,7 @@ def broker_tools(broker: Calling, face: str | None) -> dict[str, ToolOffer]:
 def _is_listed(tool: Tool, face: str | None) -> bool:
     if face is None:
         return tool.face != "operator"
-    return tool.face == face or (tool.face == "wire" and tool.name in BESIDE.get(face, ()))
+    return tool.face == face or (tool.face != "operator" and tool.name in BESIDE.get(face, ()))
 
 
 def _offer(broker: Calling, tool: Tool) -> ToolOffer:

@@ -1,0 +1,219 @@
+"""The actor of one session of the arena (docs/reference/arena.md, Sessions).
+
+1. An accepted action is one commit: its event, the session's document, the persistent account where that is played
+   with, and the answer under the request's key; with the last one the artifact, and a word to the agent's stream.
+2. A rejected attempt is a row of a log of its own (`<session>!`), with its answer if that is final.
+3. The secret is unsealed here, and leaves with an Ended event alone.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from broker.actors.artifacts import publish
+from broker.actors.calls import agent_stream
+from broker.actors.once import Once
+from broker.actors.player import Vault, read_account
+from broker.actors.record import Index, Record, RecordActor, Told
+from broker.config import Arena
+from broker.core import arena as core
+from broker.core.arena import NO_SESSION, REJECTED_KEPT, Acted, Closed, Live, SessionRow
+from broker.core.arenaviews import outcome, show
+from broker.core.chance import SEED_BYTES, Secret
+from broker.core.conversation import Due
+from broker.core.games.game import MAX_ACTIONS, Game
+from broker.core.games.table import Table
+from broker.store.port import Append, Put, Store
+from broker.store.stored import damaged, stored
+from broker.wire.refusals import Refusal
+
+MAX_EVENTS: Final = MAX_ACTIONS + 2
+NONE: Final = Secret("", "")
+"""Of a session that is over: its secret is needed no more."""
+_EVENT: Final[Any] = core.Event
+
+
+class Look(msgspec.Struct, frozen=True):
+    """Answer: the Session as it is now."""
+
+
+class Submit(msgspec.Struct, frozen=True):
+    """An action that was decided on at a version. Answer: Outcome, or why not."""
+
+    expected_version: int
+    action: dict[str, Any]
+    by: str
+    """Who asks: an agent, or an owner."""
+    once: Once | None = None
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """An attempt that was not accepted, as kept."""
+
+    code: str
+    message: str
+    expected_version: int
+    action: dict[str, Any]
+    by: str
+
+
+def rejected_log(session_id: str) -> str:
+    """The log of what was rejected in a session."""
+    return f"{session_id}!"
+
+
+async def read_events(store: Store, session_id: str) -> list[core.Event]:
+    """All events of a session. Raises Unavailable."""
+    rows = await store.entries(session_id, limit=MAX_EVENTS)
+    return [stored(_EVENT, row.data, "session", session_id) for row in rows]
+
+
+class ArenaActor(RecordActor[SessionRow]):
+    """One session; the key is its id."""
+
+    kind = "arena"
+    type = SessionRow
+
+    def __init__(self, key: str, *, settings: Arena, games: Table, vault: Vault, **parts: Any) -> None:
+        super().__init__(key, **parts)
+        self._settings = settings
+        self._games = games
+        self._vault = vault
+        self._game: Game
+        self._live: Live
+        self._secret = NONE
+        self._hidden: Any = None
+        self._rejected = 0
+
+    def index_of(self, row: SessionRow) -> Index:
+        return core.index_of(row)
+
+    async def load(self) -> Record[SessionRow]:
+        record = await super().load()
+        row = record.row
+        if row is None:
+            return record
+        game = self._games.find(row.game, row.game_version)
+        if game is None:
+            raise damaged("session", self.key, f"{row.game} {row.game_version} is not played here any more")
+        try:
+            self._game, self._live = game, core.replay(game, await read_events(self.store, self.key))
+        except ValueError as error:
+            raise damaged("session", self.key, error) from error
+        if self._live.version != row.version:
+            raise damaged(
+                "session", self.key, f"version {row.version}, and {self._live.version} by its events"
+            )
+        if row.over is None:
+            self._unseal(row)
+        last = await self.store.tail(rejected_log(self.key), limit=1)
+        self._rejected = last[0].n + 1 if last else 0
+        return record
+
+    async def do(self, command: Any) -> Any:
+        row = self.row
+        if row is None:
+            return None if isinstance(command, Due) else NO_SESSION
+        match command:
+            case Look():
+                return show(self._game, row, self._live, (await self._points(row))[0])
+            case Submit():
+                return await self._submit(row, command)
+            case Due():
+                return await self._look_at_time(row)
+        raise TypeError(type(command))
+
+    async def _submit(self, row: SessionRow, command: Submit) -> Any:
+        points, put = await self._points(row)
+        event = core.act(
+            self._game,
+            self._live,
+            self._hidden,
+            self._secret,
+            command.expected_version,
+            command.action,
+            points,
+        )
+        if isinstance(event, Refusal):
+            return await self._reject(command, event)
+        puts = () if put is None or not event.entries else (put(event),)
+        return await self._record(row, event, command.once, puts)
+
+    async def _record(
+        self, row: SessionRow, event: Acted | Closed, once: Once | None, puts: tuple[Put, ...]
+    ) -> Any:
+        """Commit an event with all that follows from it; the answer shows the session after it."""
+        now, live = self.clock.now_ms(), core.fold(self._game, self._live, event)
+        after = replace(row, version=live.version, balance=live.balance, net=live.net, changed_at=now)
+        told: tuple[Told, ...] = ()
+        if live.ended is not None:
+            content = core.artifact_of([*await read_events(self.store, self.key), event])
+            ref, published = await publish(self.store, content)
+            after = replace(after, over=live.ended.over, ref=ref, due=None)
+            puts = (*puts, *published)
+            told = (self._told(after),)
+        session = show(self._game, after, live, live.balance)
+        answer = outcome(event, session) if isinstance(event, Acted) else session
+        append = Append(self.key, live.version, msgspec.json.encode(event), now)
+        answer = await self.write(after, answer, once=once, puts=puts, events=told, append=append)
+        if not isinstance(answer, Refusal):
+            self._live = live
+        return answer
+
+    async def _reject(self, command: Submit, refusal: Refusal) -> Refusal:
+        """Keep a rejected attempt, and its answer where that is final."""
+        final = None if refusal.retryable else command.once
+        if self._rejected >= REJECTED_KEPT:
+            return refusal
+        kept = Rejected(refusal.code, refusal.message, command.expected_version, command.action, command.by)
+        append = Append(
+            rejected_log(self.key), self._rejected, msgspec.json.encode(kept), self.clock.now_ms()
+        )
+        answer: Refusal = await self.write(self.row, refusal, once=final, append=append)
+        if answer is refusal:
+            self._rejected += 1
+        return answer
+
+    async def _look_at_time(self, row: SessionRow) -> Any:
+        """Its time is over: end it. It was played since: look again later."""
+        now, idle = self.clock.now_ms(), round(self._settings.idle_h * 3_600_000)
+        if row.due is None or row.due > now:
+            return None
+        if row.changed_at + idle > now:
+            return await self.write(replace(row, due=row.changed_at + idle), None)
+        event = Closed(core.ended(self._live, self._secret, "expired"))
+        return await self._record(row, event, None, ())
+
+    async def _points(self, row: SessionRow) -> tuple[int, Any]:
+        """What the account has now; and, of a persistent one, how an event's points are put there."""
+        if row.mode == "simulation":
+            return self._live.balance, None
+        found = await read_account(self.store, row.agent_id)
+        if found is None:
+            raise damaged("account", row.agent_id, "it is not there")
+        account, version = found
+
+        def put(event: Acted) -> Put:
+            next = core.posted(account, event.entries)
+            return Put("account", row.agent_id, version, msgspec.json.encode(next))
+
+        return account.balance, put
+
+    def _unseal(self, row: SessionRow) -> None:
+        text = self._vault.unseal(row.sealed)
+        if text is None:
+            raise damaged("session", self.key, "its secret was sealed with a key that the wire has no more")
+        half = SEED_BYTES * 2
+        self._secret = Secret(text[:half], text[half:])
+        self._hidden = core.deal_again(self._game, self._live.opened, self._live.config, self._secret.seed)
+
+    def _told(self, row: SessionRow) -> Told:
+        data = {
+            "session_id": row.session_id,
+            "game": row.game,
+            "over": row.over,
+            "net": row.net,
+            "ref": row.ref,
+        }
+        return Told(agent_stream(row.agent_id), "arena", data)

@@ -1,0 +1,1 @@
+"""Games of the arena: each one pure file (docs/reference/arena.md, Games)."""

@@ -1,0 +1,95 @@
+"""What a game of the arena is: a module of pure functions (docs/reference/arena.md, Games).
+
+1. `deal` makes all that chance decides; `apply` alone sees it. What becomes public stands in facts, and the state is
+   what `fold` makes of them: whoever has the facts has the state, without a secret.
+2. Whole numbers alone: no float, no clock, no chance but the draws given. The same on every machine.
+3. A version never changes once published: another rule is another version, in another file.
+"""
+
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from broker.core.chance import Draws
+
+MAX_ACTIONS: Final = 2_000
+"""The most actions that a session of any game may have: its log is read at once."""
+Over = str
+"""Why a session is over: the game's word (`shoe_empty`), or the arena's (`stopped`, `bust`, `expired`)."""
+
+
+class Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What config has in every game; a game's Config adds its own to it."""
+
+    client_seed: str | None = None
+    """Your part of the chance, at most 64 characters; without it sha256 of the idempotency_key."""
+    commit: str | None = None
+    """The next_commit that you saw: if it is another by now, nothing is opened (CONFLICT)."""
+    points: int = 1_000
+    """What the account of a simulation opens with, 1 to 1,000,000."""
+    reveal: Literal["on_end", "never"] = "on_end"
+    """Whether seed and salt are shown when the session is over."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What an action led to."""
+
+    facts: Any
+    """What everybody may know of it, the game's Facts."""
+    change: int = 0
+    """Points that the player gains (from the house) or loses (to it). A loss beyond the account is cut to it."""
+    over: Over | None = None
+    """Why the game is over with this."""
+
+
+class No(msgspec.Struct, frozen=True):
+    """Why an action is not taken. `short`: the points that it needs, where it is for want of them."""
+
+    message: str
+    short: int | None = None
+
+
+class Game(Protocol):
+    """A module that is a game. Struct types are msgspec's, with `forbid_unknown_fields` for what comes from outside."""
+
+    NAME: str
+    """1 to 16 small letters, digits and lines."""
+    VERSION: int
+    TITLE: str
+    RULES: str
+    """The rules, for agents and people: Markdown."""
+    WAGER: dict[str, Any]
+    """What may be staked, for get_game."""
+    Config: type[Common]
+    Action: Any
+    """The type of an action: a tagged struct, or a union of them (tag field `type`)."""
+    Facts: type[msgspec.Struct]
+    State: type[msgspec.Struct]
+
+    def deal(self, config: Any, draws: Draws) -> Any:
+        """All that chance decides in the session, hidden until it is over."""
+        ...
+
+    def first(self, config: Any, hidden: Any) -> Any:
+        """The facts with which the session opens."""
+        ...
+
+    def begin(self, config: Any, facts: Any) -> Any:
+        """The state with which it opens."""
+        ...
+
+    def legal_actions(self, state: Any, points: int) -> list[dict[str, Any]]:
+        """What may be done now, as JSON; each with its `type` and what its members may be."""
+        ...
+
+    def apply(self, state: Any, hidden: Any, action: Any, points: int) -> Step | No:
+        """What an action of the type Action leads to."""
+        ...
+
+    def fold(self, state: Any, facts: Any) -> Any:
+        """The state after a step with these facts."""
+        ...
+
+    def observe(self, state: Any) -> dict[str, Any]:
+        """What the player sees, as JSON."""
+        ...

@@ -1,0 +1,74 @@
+"""What an agent has in the arena, for its profile; whose it is (docs/reference/arena.md, Accounts)."""
+
+import msgspec
+
+from broker.actors.player import next_commit, quota, read_account
+from broker.core.agent import AgentRow, allowance
+from broker.core.arena import PlayerRow, SessionRow
+from broker.core.arenaviews import Account, Brief, account_of, brief, persistent
+from broker.core.games.game import MAX_ACTIONS
+from broker.store.stored import read_row, stored
+from broker.tools.context import Caller, Services
+
+RECENT = 10
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What one agent may have in the arena."""
+
+    open_sessions: int
+    sessions_per_day: int
+    actions_per_session: int
+    idle_hours: float
+    """Without an action a session is over then."""
+    keyed_per_hour: int
+    """Sessions opened and actions, of one token's subject."""
+
+
+class Play(msgspec.Struct, frozen=True):
+    """What an agent has in the arena. It is shown to the agent and its owner alone."""
+
+    accounts: list[Account]
+    """Its persistent account, then those of its open sessions in simulation."""
+    limits: Limits
+    next_commit: str
+    """The commit to the chance of its next session."""
+    games: int
+    """Sessions that it has opened."""
+    recent_sessions: list[Brief]
+    """The latest first."""
+
+
+def limits_of(services: Services, *, claimed: bool) -> Limits:
+    """What an agent may have, claimed or not."""
+    settings = services.settings.arena
+    most = quota(settings, claimed=claimed)
+    keyed = services.settings.limits.keyed_per_hour
+    return Limits(most.open, most.a_day, MAX_ACTIONS, settings.idle_h, keyed)
+
+
+def may_play(caller: Caller, agent: AgentRow) -> bool:
+    """Whether a caller's agent is this one, or (it speaks for an owner) the agent is its own."""
+    if caller.agent is not None:
+        return caller.agent == agent.agent_id
+    return caller.owner is not None and caller.owner == agent.owner_id
+
+
+async def play_of(services: Services, agent: AgentRow) -> Play:
+    """What an agent has in the arena. Raises Unavailable."""
+    store, agent_id = services.store, agent.agent_id
+    account = await read_account(store, agent_id)
+    player = await read_row(store, PlayerRow, "player", agent_id)
+    rows = [
+        stored(SessionRow, each.doc, "session", each.id)
+        for each in await store.find("arena", "agent", agent_id, limit=RECENT, newest=True)
+    ]
+    balance = services.settings.arena.points if account is None else account[0].balance
+    isolated = [account_of(row, row.balance) for row in rows if row.mode == "simulation" and row.over is None]
+    return Play(
+        accounts=[persistent(agent_id, balance), *isolated],
+        limits=limits_of(services, claimed=allowance(agent).publishes),
+        next_commit=await next_commit(store, services.vault, agent_id),
+        games=0 if player is None else player.games,
+        recent_sessions=[brief(row) for row in rows],
+    )

@@ -63,7 +63,7 @@ from gateways.client.token import Tokens
 from gateways.keyfile import KeyFileError, load_key
 
 READS: Final = (
-    *("get_", "list_", "read_", "search_", "test_", "wait_for_", "verify_", "whoami"),
+    *("get_", "list_", "read_", "search_", "describe_", "test_", "wait_for_", "verify_", "whoami"),
     *("resolve_", "presence", "wire_info", "canonicalize", "receipt", "desk_rings"),
 )
 """How the tools begin that change nothing: all others take an idempotency_key."""

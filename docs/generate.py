@@ -211,6 +211,7 @@ EVENTS = {
     ),
     "task_status": ("who follows the task over A2A", "`task_id`, `context_id`, `state`, `at`, `said`?"),
     "task_artifact": ("who follows the task over A2A", "`task_id`, `context_id`, `artifact`"),
+    "arena": ("an agent of which a session is over", "`session_id`, `game`, `over`, `net`, `ref`"),
     "notice": ("an agent that the broker or an operator has news for", "`what`, and members of its own"),
 }
 

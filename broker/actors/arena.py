@@ -2,7 +2,7 @@
 
 1. An accepted action is one commit: its event, the session's document, the persistent account where that is played
    with, and the answer under the request's key; with the last one the artifact, and a word to the agent's stream.
-2. A rejected attempt is a row of a log of its own (`<session>!`), with its answer if that is final.
+2. A rejected attempt is a row of a log of its own, with its answer if that is final.
 3. The secret is unsealed here, and leaves with an Ended event alone.
 """
 
@@ -58,14 +58,9 @@ class Rejected(msgspec.Struct, frozen=True):
     by: str
 
 
-def rejected_log(session_id: str) -> str:
-    """The log of what was rejected in a session."""
-    return f"{session_id}!"
-
-
 async def read_events(store: Store, session_id: str) -> list[core.Event]:
     """All events of a session. Raises Unavailable."""
-    rows = await store.entries(session_id, limit=MAX_EVENTS)
+    rows = await store.entries(core.session_log(session_id), limit=MAX_EVENTS)
     return [stored(_EVENT, row.data, "session", session_id) for row in rows]
 
 
@@ -107,7 +102,7 @@ class ArenaActor(RecordActor[SessionRow]):
             )
         if row.over is None:
             self._unseal(row)
-        last = await self.store.tail(rejected_log(self.key), limit=1)
+        last = await self.store.tail(core.rejected_log(self.key), limit=1)
         self._rejected = last[0].n + 1 if last else 0
         return record
 
@@ -155,7 +150,7 @@ class ArenaActor(RecordActor[SessionRow]):
             told = (self._told(after),)
         session = show(self._game, after, live, live.balance)
         answer = outcome(event, session) if isinstance(event, Acted) else session
-        append = Append(self.key, live.version, msgspec.json.encode(event), now)
+        append = Append(core.session_log(self.key), live.version, msgspec.json.encode(event), now)
         answer = await self.write(after, answer, once=once, puts=puts, events=told, append=append)
         if not isinstance(answer, Refusal):
             self._live = live
@@ -168,7 +163,7 @@ class ArenaActor(RecordActor[SessionRow]):
             return refusal
         kept = Rejected(refusal.code, refusal.message, command.expected_version, command.action, command.by)
         append = Append(
-            rejected_log(self.key), self._rejected, msgspec.json.encode(kept), self.clock.now_ms()
+            core.rejected_log(self.key), self._rejected, msgspec.json.encode(kept), self.clock.now_ms()
         )
         answer: Refusal = await self.write(self.row, refusal, once=final, append=append)
         if answer is refusal:

@@ -184,5 +184,5 @@ class PlayerActor(RecordActor[PlayerRow]):
             answer,
             once=command.once,
             puts=puts,
-            append=Append(row.session_id, 0, msgspec.json.encode(event), now),
+            append=Append(core.session_log(row.session_id), 0, msgspec.json.encode(event), now),
         )

@@ -77,8 +77,8 @@ Event = Opened | Acted | Closed
 
 
 class SessionRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A session as stored (kind "arena", id = session_id); times are wall milliseconds. Its events are the log of that
-    name, event n being what made version n."""
+    """A session as stored (kind "arena", id = session_id); times are wall milliseconds. Its events are `session_log`,
+    event n being what made version n."""
 
     session_id: str
     agent_id: str
@@ -141,6 +141,16 @@ class Live(msgspec.Struct, frozen=True):
     balance: int
     net: int
     ended: Ended | None = None
+
+
+def session_log(session_id: str) -> str:
+    """The log of a session's events: row n is event n."""
+    return f"session:{session_id}"
+
+
+def rejected_log(session_id: str) -> str:
+    """The log of what was rejected in a session."""
+    return f"rejected:{session_id}"
 
 
 def index_of(row: SessionRow) -> tuple[tuple[str, str | int], ...]:

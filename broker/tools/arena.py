@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from broker.actors.arena import Look, Rejected, Submit, rejected_log
+from broker.actors.arena import Look, Rejected, Submit
 from broker.actors.player import NO_AGENT, Open
 from broker.core import arena as core
 from broker.core.arena import NO_SESSION, Mode, SessionRow
@@ -229,12 +229,12 @@ async def get_session(
         return session
     events = rejected = None
     if events_after is not None:
-        rows = await store.entries(session_id, events_after, limit)
+        rows = await store.entries(core.session_log(session_id), events_after, limit)
         events = [
             Logged(each.n, each.at, stored(dict[str, Any], each.data, "session", session_id)) for each in rows
         ]
     if rejected_after is not None:
-        rows = await store.entries(rejected_log(session_id), rejected_after, limit)
+        rows = await store.entries(core.rejected_log(session_id), rejected_after, limit)
         kept = [(each, stored(Rejected, each.data, "session", session_id)) for each in rows]
         rejected = [
             Attempt(each.n, each.at, no.code, no.message, no.expected_version, no.action, no.by)
@@ -305,12 +305,10 @@ async def _my_agent(context: Context, agent_id: str | None) -> str | Refusal:
 
 
 async def _mine(context: Context, session_id: str) -> SessionRow | Refusal:
-    """A session that the caller may see; one of others is as one that never was."""
-    services = context.services
+    """A session that the caller may see; one of others is as one that never was, also in what it costs."""
+    services, caller = context.services, context.caller
     row = await read_row(services.store, SessionRow, "arena", session_id)
-    if row is None:
-        return NO_SESSION
-    if context.caller.agent == row.agent_id:
-        return row
-    agent = await agents.find(services, row.agent_id)
-    return row if agent is not None and may_play(context.caller, agent) else NO_SESSION
+    if caller.agent is not None:
+        return row if row is not None and row.agent_id == caller.agent else NO_SESSION
+    agent = await agents.find(services, session_id if row is None else row.agent_id)
+    return row if row is not None and agent is not None and may_play(caller, agent) else NO_SESSION

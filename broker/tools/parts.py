@@ -95,15 +95,16 @@ async def make_services(
         audited=Times(AUDITED_AN_HOUR, HOUR_S, CAP),
         pusher=pusher,
         games=Table(import_module(name) for name in settings.arena.games),
-        vault=Vault(
-            partial(root_of, keyring),
-            partial(seal_with, keyring, secrets.token_bytes),
-            partial(unseal, keyring),
-        ),
+        vault=_vault(keyring),
     )
     async for agent_id, facts in read_all_facts(store):
         agent_told(services, agent_id, facts)
     return services
+
+
+def _vault(keyring: Keyring) -> Vault:
+    sealing = partial(seal_with, keyring, secrets.token_bytes)
+    return Vault(partial(root_of, keyring), sealing, partial(unseal, keyring))
 
 
 def agent_told(services: Services, agent_id: str, facts: Facts) -> None:

@@ -11,6 +11,7 @@ from broker.app import Tool
 
 ABOUT: Final[Mapping[str, str]] = {
     "agreements": "agreements",
+    "arena": "arena",
     "audits": "audit",
     "bindings": "IRC accounts",
     "channels": "channels",

@@ -29,6 +29,9 @@ _NETWORK: Final = (
 INSTRUCTIONS: Final[dict[str | None, str]] = {
     None: f"{_WIRE}{_REFUSALS} With a token you act for your agent: {_NETWORK}",
     "wire": f"{_WIRE}{_REFUSALS}",
+    "arena": "Turret's arena: games in which an agent shows what it is worth. describe_arena, get_game, then get_agent "
+    "for your accounts and the next commit; open_session, then submit_action on the version that you saw, each under "
+    f"a key of its own. {_REFUSALS}",
     "network": "Turret is a network on which agents find each other, agree and talk. You act for your agent: "
     f"{_NETWORK} {_REFUSALS}",
 }
@@ -50,7 +53,7 @@ def surface(broker: Broker, face: str | None) -> Surface:
     """One face; None is all but the operators'. Prompts belong to the wire, the inbox and channels to the network."""
     tools = broker_tools(broker, face)
     if face not in (None, "wire", "network"):
-        return Surface(tools=tools, instructions=_REFUSALS)
+        return Surface(tools=tools, instructions=INSTRUCTIONS.get(face, _REFUSALS))
     wire = face != "network"
     return Surface(
         tools=tools,

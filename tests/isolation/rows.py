@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from tests.isolation.world import NOBODY, World
+from tests.support.arena import new_key
 
 Params = Callable[[World], dict[str, Any]]
 
@@ -76,6 +77,20 @@ def task(**more: Any) -> tuple[Params, Params]:
     )
 
 
+def session(owner: str, keyed: bool = False, **more: Any) -> Row:
+    """A tool of a session of the arena: one of Alice's, which her owner may use too, and one that is not."""
+
+    def params(session_id: str) -> dict[str, Any]:
+        return {"session_id": session_id, **more, **({"idempotency_key": new_key()} if keyed else {})}
+
+    return Row(
+        params=lambda w: params(w.session),
+        stranger="NOT_FOUND",
+        owner=owner,
+        foreign=lambda _: params(gone("as_")),
+    )
+
+
 def agent(who: str) -> Callable[[World], str]:
     """The id of one of the people."""
     return lambda w: str(w.people[who].agent)
@@ -89,7 +104,9 @@ def signed(do: str, **members: Any) -> Params:
 ROWS: Final[dict[str, Row]] = {
     # Who is who
     "whoami": network("accepted"),
-    "get_agent": network("accepted", lambda w: {"agent_id": agent("alice")(w)}),  # an agent's id is no secret
+    "get_agent": Row(
+        params=lambda w: {"agent_id": agent("alice")(w)}, stranger="accepted", owner="accepted"
+    ),  # an agent's id is no secret
     "list_agents": network("accepted"),
     "search_directory": wire("accepted"),
     "update_my_profile": network("accepted", lambda _: {"description": "a stranger"}),
@@ -170,6 +187,16 @@ ROWS: Final[dict[str, Row]] = {
     "set_a2a_endpoint": network("accepted", lambda _: {"url": "https://a2a.turret-agents.org/"}),
     "get_a2a_endpoint": network("accepted"),
     "delete_a2a_endpoint": network("accepted"),
+    # The arena
+    "describe_arena": Row(stranger="accepted", owner="accepted"),
+    "get_game": Row(params=lambda _: {"game": "hilo"}, stranger="accepted", owner="accepted"),
+    "open_session": Row(
+        params=lambda w: {"agent_id": agent("alice")(w), "game": "hilo", "idempotency_key": new_key()},
+        stranger="FORBIDDEN",  # an agent's id is no secret
+        owner="accepted",
+    ),
+    "get_session": session("accepted"),
+    "submit_action": session("ILLEGAL_ACTION", keyed=True, expected_version=0, action={"type": "sit"}),
     # The wire: who signs is who acts
     "wire_info": wire("accepted"),
     "presence": wire("accepted"),

@@ -72,7 +72,7 @@ async def test_every_caller_is_told_what_the_table_says(door: str) -> None:
 
 
 def authorization(world: World, tool: Tool, who: str) -> dict[str, str]:
-    token = world.shown(who, tool.scope)
+    token = world.shown(who, tool.scope, tool.also)
     return {"authorization": f"Bearer {token}"} if token is not None else {}
 
 
@@ -114,7 +114,7 @@ async def over_ws(world: World, tool: Tool, row: Row, who: str) -> str:
     """A connection that bears the token, if it is let in with it."""
     async with open_session(world.bench.broker, bearing=world.gate.admit) as peer:
         try:
-            token = world.shown(who, tool.scope)
+            token = world.shown(who, tool.scope, tool.also)
             if token is not None:
                 told: Any = await peer.ask("authenticate", token=token)
                 if "error" in told:

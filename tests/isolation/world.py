@@ -1,8 +1,8 @@
 """A small world with things of somebody's, and callers who may not have them: through the real doors, with real tokens.
 
 Alice and Bob have an agreement, messages, a private channel, a call between their desks. Alice has an open contact
-request to Erin, a private resource, and a public one. Carol is a stranger with every scope. Dave is suspended. Olga
-owns Alice.
+request to Erin, a private resource, a public one, and a session of Hi-Lo. Carol is a stranger with every scope. Dave is
+suspended. Olga owns Alice.
 """
 
 import json
@@ -76,7 +76,7 @@ class World:
         self.line: Line
         self._said: dict[str, Any] = {}
         self.agreement = self.message = self.channel = self.request = self.sent = ""
-        self.resource = self.shared = self.task = ""
+        self.resource = self.shared = self.task = self.session = ""
 
     def envelope(self) -> dict[str, Any]:
         """Alice's next envelope: the same bytes for whoever sends it, whatever second it is by then."""
@@ -99,13 +99,13 @@ class World:
             owner=caller.owner,
         )
 
-    def shown(self, who: str, scope: str | None = None) -> str | None:
-        """The token that a caller of the table shows for a tool with a scope; None: none."""
+    def shown(self, who: str, scope: str | None = None, also: str | None = None) -> str | None:
+        """The token that a caller of the table shows for a tool with a scope (or another); None: none."""
         match who:
             case "nobody":
                 return None
             case "scopeless":
-                return self.token("carol", SCOPES - {scope or "message"})
+                return self.token("carol", SCOPES - {scope or "message", also})
             case "stranger":
                 return self.token("carol")
             case "suspended":
@@ -175,6 +175,8 @@ async def _things(world: World) -> None:
     for name, readers in (("resource", "private"), ("shared", "public")):
         made = await bench.call("publish_resource", alice, title="Alice's rates", access=readers, **shelf)
         setattr(world, name, made["resource_id"])
+    made = await bench.call("open_session", alice, game="hilo", idempotency_key="opens")
+    world.session = made["session_id"]
     made = await bench.call("send_task", alice, target_agent_id=bob.agent, text="a secret")
     world.task = made["task"]["task_id"]
     await bench.call("set_task_push", alice, task_id=world.task, url="https://hooks.example/", config_id="c1")

@@ -77,6 +77,19 @@ def in_town(
     return tool, make
 
 
+def in_session(action: dict[str, Any]) -> tuple[str, Make]:
+    """An action in a session with the caller's persistent account."""
+
+    async def make(bench: Bench) -> Request:
+        caller = await one(bench)
+        made = await bench.call(
+            "open_session", caller, game="hilo", mode="persistent", idempotency_key="opens"
+        )
+        return caller, {"session_id": made["session_id"], "expected_version": 0, "action": action}
+
+    return "submit_action", make
+
+
 def by_operator(tool: str, role: str = "agent_id", test: bool = False, **params: Any) -> tuple[str, Make]:
     """An operator's request about an agent."""
 
@@ -276,6 +289,9 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     tasked("delete_task_push", config_id="c1"),
     mine("set_a2a_endpoint", url="https://a2a.turret-agents.org/"),
     ("delete_a2a_endpoint", published),
+    mine("open_session", game="hilo", mode="persistent"),
+    in_session({"type": "call", "stake": 5, "guess": "same"}),
+    in_session({"type": "stop"}),
     mine("publish_resource", title="a", content="a text", tags=["fx", "a"]),
     shelved("update_resource", title="b", content="another", expected_version=1),
     shelved("delete_resource"),

@@ -4,7 +4,7 @@ import pytest
 
 from broker.wire.refusals import CODES, Refusal, refuse
 
-RETRYABLE = {"rate_limited", "desk_busy", "overloaded", "unavailable", "in_doubt", "conflict"}
+RETRYABLE = {"rate_limited", "desk_busy", "overloaded", "unavailable", "in_doubt", "conflict", "CONFLICT"}
 
 
 @pytest.mark.requirement("refusals.retryable")

@@ -13,8 +13,10 @@ from tests.support.broker_fake import FakeTool
 @pytest.mark.requirement("mcp.faces")
 async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
     found = surfaces(bench.broker)
-    assert set(found) == {"", "wire", "network"}
-    assert set(found[""].tools) == {*found["wire"].tools, *found["network"].tools}
+    assert set(found) == {"", "wire", "network", "arena"}
+    assert set(found[""].tools) == {*found["wire"].tools, *found["network"].tools, *found["arena"].tools}
+    assert set(found["arena"].tools) & set(found["network"].tools) == {"get_agent"}
+    assert "submit_action" in found["arena"].tools
     assert set(found["wire"].tools) & set(found["network"].tools) == {"wait_for_events"}
     assert "send_call" in found["wire"].tools
     assert "get_inbox" in found["network"].tools
@@ -30,15 +32,15 @@ async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
 async def test_what_a_model_is_told_names_only_what_its_face_has(bench: Bench) -> None:
     for face, found in surfaces(bench.broker).items():
         named = set(re.findall(r"[a-z]+(?:_[a-z]+)+", found.instructions))
-        assert "wait_for_events" in named
+        assert ("submit_action" if face == "arena" else "wait_for_events") in named
         assert named <= {*found.tools, *found.prompts}, face
 
 
 @pytest.mark.requirement("oauth.guarded-faces")
 async def test_a_face_that_is_to_stand_is_there_without_tools(bench: Bench) -> None:
-    found = surfaces(bench.broker, ("arena", "operator"))
-    assert set(found) == {"", "wire", "network", "arena"}
-    assert not found["arena"].tools
+    found = surfaces(bench.broker, ("trial", "operator"))
+    assert set(found) == {"", "wire", "network", "arena", "trial"}
+    assert not found["trial"].tools
 
 
 def test_a_face_of_another_area_has_no_wire_prompts_or_resources() -> None:

@@ -207,7 +207,10 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
 class Arena(msgspec.Struct, frozen=True, kw_only=True):
     """Sessions of games (arena.md)."""
 
-    games: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][\w.]{0,127}$")], ...] = ("broker.core.games.hilo",)
+    games: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][\w.]{0,127}$")], ...] = (
+        "broker.core.games.hilo",
+        "broker.core.games.rfq",
+    )
     """The modules of the games that are played here; each is one file of pure functions."""
     points: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 10_000
     """Points with which an agent's persistent account opens."""

@@ -265,6 +265,10 @@ def raise_limits(limits: Limits) -> Limits:
     )
 
 
+class BadSetting(Exception):
+    """A setting names what can't be used: its name, and why, in one line."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All of them."""
 

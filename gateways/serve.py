@@ -21,7 +21,7 @@ import trio
 
 from broker.app import open_broker
 from broker.clock import Clock, LoopClock
-from broker.config import Settings
+from broker.config import BadSetting, Settings
 from broker.store.port import InUse, NotAStore, SchemaTooNew, Unavailable
 from broker.store.sqlite import SqliteStore
 from gateways import descriptors, logs
@@ -74,7 +74,7 @@ def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = 
         logs.configure(configuration.settings.log)
         token = _operator_token(configuration.serve)
         trio.run(partial(serve, configuration, token, announce=partial(_announce, as_json=as_json)))
-    except* (ConfigError, CanNotTrace, ServeError, SignInKeyError, WireKeyError) as errors:
+    except* (BadSetting, ConfigError, CanNotTrace, ServeError, SignInKeyError, WireKeyError) as errors:
         for error in _leaves(errors):
             print(f"turret: {error}", file=sys.stderr)
         code = 2
@@ -100,7 +100,7 @@ async def serve(
     announce: Callable[[Ready], None] = lambda _: None,
 ) -> None:
     """Keep a broker running until SIGTERM or SIGINT; with `operators`, their port too. Raises ServeError,
-    SignInKeyError, WireKeyError, ConfigError, alone or grouped."""
+    SignInKeyError, WireKeyError, ConfigError, BadSetting, alone or grouped."""
     options = configuration.serve
     try:
         proxies = read_proxies(options.behind_proxy)

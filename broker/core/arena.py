@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from broker.core.chance import Draws, Secret, commit_of, domain_of
-from broker.core.games.game import MAX_ACTIONS, Common, Game, No, Over
+from broker.core.games.game import MAX_ACTIONS, STOP, Common, Game, No, Over
 from broker.wire.canonical import encode
 from broker.wire.refusals import Refusal, refuse
 
@@ -21,8 +21,6 @@ Mode = Literal["simulation", "persistent"]
 Account = Literal["player", "house", "mint"]
 Entry = tuple[Account, int]
 """Points that come to an account (or, negative, go from it)."""
-STOP: Final = "stop"
-"""The action that ends a session of any game."""
 MAX_POINTS: Final = 1_000_000
 MAX_CLIENT_SEED: Final = 64
 REJECTED_KEPT: Final = 1_000

@@ -6,7 +6,6 @@ A part is made here, and kept in Services; what runs for itself is started by op
 import secrets
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from broker.actors.activity import Activity
@@ -27,9 +26,9 @@ from broker.actors.streams import Hub
 from broker.actors.suspended import Suspended
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
-from broker.config import Settings
+from broker.config import BadSetting, Settings
 from broker.core.conversation import Rules
-from broker.core.games.table import Table
+from broker.core.games import table
 from broker.core.taskpush import a2a_form
 from broker.core.webhook import webhook_form
 from broker.store.port import Store
@@ -94,12 +93,19 @@ async def make_services(
         keeper=keeper,
         audited=Times(AUDITED_AN_HOUR, HOUR_S, CAP),
         pusher=pusher,
-        games=Table(import_module(name) for name in settings.arena.games),
+        games=_games(settings),
         vault=_vault(keyring),
     )
     async for agent_id, facts in read_all_facts(store):
         agent_told(services, agent_id, facts)
     return services
+
+
+def _games(settings: Settings) -> table.Table:
+    try:
+        return table.load(settings.arena.games)
+    except ValueError as error:
+        raise BadSetting(f"arena.games: {error}") from error
 
 
 def _vault(keyring: Keyring) -> Vault:

@@ -6,7 +6,9 @@
 3. A version never changes once published: another rule is another version, in another file.
 """
 
-from typing import Any, Final, Literal, Protocol
+import re
+from types import ModuleType
+from typing import Any, Final, Literal, Protocol, cast
 
 import msgspec
 
@@ -14,6 +16,8 @@ from broker.core.chance import Draws
 
 MAX_ACTIONS: Final = 2_000
 """The most actions that a session of any game may have: its log is read at once."""
+STOP: Final = "stop"
+"""The arena's own action, which ends a session of any game."""
 Over = str
 """Why a session is over: the game's word (`shoe_empty`), or the arena's (`stopped`, `bust`, `expired`)."""
 
@@ -93,3 +97,44 @@ class Game(Protocol):
     def observe(self, state: Any) -> dict[str, Any]:
         """What the player sees, as JSON."""
         ...
+
+
+_NAME: Final = re.compile(r"[a-z0-9-]{1,16}")
+_FUNCTIONS: Final = ("deal", "first", "begin", "legal_actions", "apply", "fold", "observe")
+_TYPES: Final[dict[str, type]] = {"TITLE": str, "RULES": str, "WAGER": dict}
+
+
+def as_game(module: ModuleType) -> Game:
+    """A module as the game that it is. Raises ValueError with what it lacks."""
+    members = vars(module)
+    name, version = members.get("NAME"), members.get("VERSION")
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise ValueError("NAME is 1 to 16 small letters, digits and lines")
+    if type(version) is not int or not 1 <= version <= 10_000:
+        raise ValueError("VERSION is a whole number from 1 to 10,000")
+    for member, kind in _TYPES.items():
+        if not isinstance(members.get(member), kind):
+            raise ValueError(f"{member} is a {kind.__name__}")
+    for member in _FUNCTIONS:
+        if not callable(members.get(member)):
+            raise ValueError(f"it has no function {member}")
+    for member, base in (("Config", Common), ("Facts", msgspec.Struct), ("State", msgspec.Struct)):
+        found = members.get(member)
+        if not isinstance(found, type) or not issubclass(found, base):
+            raise ValueError(f"{member} is a {base.__name__}")
+    tags = action_types(members.get("Action"))
+    if not tags or STOP in tags:
+        raise ValueError(f"Action is one tagged struct or a union of them, and none of type {STOP!r}")
+    return cast(Game, module)
+
+
+def action_types(action: Any) -> tuple[str, ...]:
+    """The `type`s of a game's actions; empty where it has another form."""
+    try:
+        info = msgspec.inspect.type_info(action)
+    except TypeError:
+        return ()
+    each = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+    structs = [one for one in each if isinstance(one, msgspec.inspect.StructType)]
+    tags = [one.tag for one in structs if one.tag_field == "type" and isinstance(one.tag, str)]
+    return tuple(tags) if len(tags) == len(each) else ()

@@ -3,7 +3,7 @@
 1. A shoe of 52·decks cards lies in an order that the draws gave. Ranks alone count: 2 lowest, ace highest.
 2. A guess pays by the exact odds of the cards that are left, less the edge: stake · 49/50 · left/favourable, rounded
    down, comes back; a wrong one loses the stake. Counting cards gains nothing, since the odds know them all.
-3. The session is over when one card is left to be guessed at no more, at the latest.
+3. The session is over when the last card lies open, at the latest.
 """
 
 from fractions import Fraction
@@ -59,7 +59,7 @@ class Action(
 
 
 class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A card was turned. `won`: what the guess returned, beyond the stake or less it."""
+    """The card that was turned. `returned`: the points that came back for the stake, 0 where the guess was wrong."""
 
     card: str
     returned: int = 0
@@ -92,7 +92,8 @@ def begin(config: Config, facts: Facts) -> State:
 
 
 def legal_actions(state: State, points: int) -> list[dict[str, Any]]:
-    """Each guess that can come true, with its odds and what one point at stake returns."""
+    """Each guess that can come true: the stakes that the account covers, the odds [favourable, left], and what one
+    point at stake returns as a fraction [numerator, denominator], before rounding down."""
     most = min(MAX_STAKE, points)
     if most < MIN_STAKE:
         return []
@@ -152,7 +153,7 @@ def count(state: State, guess: Guess) -> int:
 
 
 def returns(state: State, guess: Guess) -> Fraction:
-    """What one point at stake returns where the guess, one that can, comes true."""
+    """What one point at stake returns, before rounding down, where a guess that can come true does."""
     return (1 - EDGE) * Fraction(sum(state.left), count(state, guess))
 
 

@@ -1,4 +1,4 @@
-"""open_broker(): one broker without a socket; its verbs are call, admit, follow, watch and watch_conv.
+"""open_broker(): one broker without a socket; its verbs are call, admit, follow, watch, watch_conv and artifact.
 
 Doors know these, the registry and the wire, and nothing else. What a verb refuses is a Refusal; an exception is a
 fault, and the door shows no more of it than an incident number.
@@ -30,7 +30,7 @@ from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.push import Outcome
 from broker.store.port import Store, Unavailable
-from broker.tools import auditing, directory, transcripts
+from broker.tools import artifacts, auditing, directory, transcripts
 from broker.tools.access import while_allowed
 from broker.tools.areas import AREAS
 from broker.tools.channel_reader import follow_channel
@@ -231,6 +231,12 @@ class Broker:
         """Wake-ups for a conversation that the caller may read now; refused as read_conv is. No presence."""
         row = await transcripts.readable(Context(caller, self._services), conv)
         return row if isinstance(row, Refusal) else self._services.hub.convs.watch(conv)
+
+    @_refusing
+    async def artifact(self, caller: Caller, ref: str) -> bytes | Refusal:
+        """The exact bytes of a published artifact, for whoever has its ref; NOT_FOUND, rate_limited for an address
+        that guesses, unavailable where they do not have the hash that they were asked by."""
+        return await artifacts.artifact(Context(caller, self._services), ref)
 
     @_refusing
     async def tape(self, caller: Caller) -> TapeWatch | Refusal:

@@ -29,6 +29,7 @@ _SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "export": ("reading", "a conversation as JSON Lines"),
         "verify": ("offline", "verify an exported conversation, offline"),
         "verify-page": ("verify_page", "a page that verifies in a browser, as a file"),
+        "artifact": ("artifact", "what a finished session left, by its ref"),
         "canonicalize": ("offline", "the bytes to sign, offline"),
     },
     "Act as an agent": {

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from broker.app import Tool
 from broker.tools.registry import collect
-from broker.wire.ids import CHANNEL
+from broker.wire.ids import CHANNEL, REF
 from broker.wire.refusals import CODES
 
 SCHEMAS: Final = "#/components/schemas/"
@@ -185,10 +185,29 @@ def _fixed_paths() -> dict[str, Any]:
                 "parameters": [channel, after, seq, auth, last],
             }
         },
+        "/artifact/{ref}": {"get": _artifact()},
         "/.well-known/turret.json": {"get": _simple("well_known", "The wire's keys, limits and time")},
         "/healthz": {"get": _simple("healthz", "The process lives")},
         "/readyz": {"get": _simple("readyz", "Whether new work is taken; 503 with the reasons when not")},
     }
+
+
+def _artifact() -> dict[str, Any]:
+    """Whoever has the ref may read: no security, and no refusal of a token."""
+    ref = {
+        "name": "ref",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "pattern": f"^{REF.pattern}$"},
+        "description": "SHA-256 of the artifact's bytes, hex",
+    }
+    made = _simple("artifact", "A published artifact, its exact bytes")
+    answers = {
+        **made["responses"],
+        "304": {"description": "The ref is the ETag of If-None-Match."},
+        **{status: each for status, each in refusals().items() if status not in ("401", "403")},
+    }
+    return {**made, "security": [{}], "parameters": [ref], "responses": answers}
 
 
 def _simple(name: str, summary: str) -> dict[str, Any]:

@@ -43,8 +43,8 @@ FLUSH_S: Final = 1.5
 """Seconds at the end for the spans that were not sent yet; beside what the doors have, so that all is over in ten."""
 PLACES: Final = frozenset(
     {
-        "v1", "mcp", "ws", "rings", "channels", "a2a", "agents", "oauth", "verify", "metrics", "healthz", "readyz",
-        "owner", "directory", "consent", "sign-in", "sign-out", "sign-up", "pages", "openapi.json", ".well-known",
+        "v1", "mcp", "ws", "rings", "channels", "a2a", "agents", "artifact", "oauth", "verify", "metrics", "healthz",
+        "readyz", "owner", "directory", "consent", "sign-in", "sign-out", "sign-up", "pages", "openapi.json", ".well-known",
     }
 )  # fmt: skip
 """First parts of paths that a span may name: those of the public port's doors."""

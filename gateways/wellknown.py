@@ -20,6 +20,7 @@ DOORS: Final = {
     "mcp": "/mcp",
     "tools": "/v1/<tool>",
     "websocket": "/ws",
+    "artifacts": "/artifact/<ref>",
     "owners": "/owner",
 }
 """What `/` says to a program: where to read the wire's document, and where the doors are."""

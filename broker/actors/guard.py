@@ -134,7 +134,7 @@ class Guard:
             return None
         return refuse(
             "rate_limited",
-            "too many bad signatures or unknown conversations from this address; wait retry_after_ms",
+            "too many bad signatures or unknown ids from this address; wait retry_after_ms",
             retry_after_ms=left_ms,
         )
 

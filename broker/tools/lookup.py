@@ -117,10 +117,15 @@ def disk_full(services: Services, words: str) -> Refusal | None:
 
 def missing_conv(context: Context) -> Refusal:
     """unknown_conv, or rate_limited for an address that guesses too much (wire.md, Limits: guessing)."""
+    return guessed(context, refuse("unknown_conv", "no conversation has this id"))
+
+
+def guessed(context: Context, missing: Refusal) -> Refusal:
+    """`missing`, of what is found by an id that nobody is to guess; or rate_limited."""
     guard, caller = context.services.guard, context.caller
     stopped = guard.check(caller.address, caller.exempt)
     if stopped is not None:
         return stopped
     if not caller.exempt:
         guard.unknown_conv(caller.address)
-    return refuse("unknown_conv", "no conversation has this id")
+    return missing

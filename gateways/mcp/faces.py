@@ -37,6 +37,8 @@ INSTRUCTIONS: Final[dict[str | None, str]] = {
 }
 """By face: what a model is told of the job. It names no tool that its face does not have."""
 
+PLAYED: Final = ("arena", "trial")
+"""The faces of what ends as an artifact."""
 OPERATOR: Final = "operator"
 """The operators' tools have a port of their own: on the public one they do not exist."""
 
@@ -50,10 +52,17 @@ def surfaces(broker: Broker, standing: Iterable[str] = ()) -> dict[str, Surface]
 
 
 def surface(broker: Broker, face: str | None) -> Surface:
-    """One face; None is all but the operators'. Prompts belong to the wire, the inbox and channels to the network."""
+    """One face; None is all but the operators'. Prompts belong to the wire, the inbox and channels to the network,
+    artifacts to what is played."""
     tools = broker_tools(broker, face)
     if face not in (None, "wire", "network"):
-        return Surface(tools=tools, instructions=INSTRUCTIONS.get(face, _REFUSALS))
+        words = INSTRUCTIONS.get(face, _REFUSALS)
+        if face not in PLAYED:
+            return Surface(tools=tools, instructions=words)
+        artifacts = resources.artifacts(broker)
+        return Surface(
+            tools=tools, templates=resources.ARTIFACT_TEMPLATES, read=artifacts, instructions=words
+        )
     wire = face != "network"
     return Surface(
         tools=tools,
@@ -61,6 +70,7 @@ def surface(broker: Broker, face: str | None) -> Surface:
         templates=[
             *(resources.TEMPLATES if wire else []),
             *(resources.NETWORK_TEMPLATES if face != "wire" else []),
+            *(resources.ARTIFACT_TEMPLATES if face is None else []),
         ],
         resources=resources.RESOURCES if face != "wire" else [],
         read=resources.reader(broker),

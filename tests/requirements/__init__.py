@@ -53,6 +53,9 @@ SECTIONS = (
     "console",
     "observe",
     "audit",
+    "arena",
+    "artifact",
+    "tape",
 )
 """What an id may start with."""
 

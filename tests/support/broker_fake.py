@@ -169,6 +169,7 @@ class FakeBroker:
                 "accepted_at": 1782345678000,
             },
         }
+        self.artifacts: dict[str, bytes | Refusal | BaseException] = {}
         self.calls: list[tuple[Caller, str, bytes]] = []
         self.admitted: list[tuple[Caller, bytes, str, str | None]] = []
         self.readers: list[FakeReader] = []
@@ -198,6 +199,14 @@ class FakeBroker:
         if isinstance(answer, BaseException):
             raise answer
         return await answer(caller, params, progress) if callable(answer) else answer
+
+    async def artifact(self, caller: Caller, ref: str) -> bytes | Refusal:
+        """What `artifacts` has under the ref; an exception there is raised."""
+        await trio.lowlevel.checkpoint()
+        found = self.artifacts.get(ref, refuse("NOT_FOUND", "there is no such artifact", path="ref"))
+        if isinstance(found, BaseException):
+            raise found
+        return found
 
     def begin(self, caller: Caller, tool: FakeTool, arguments: Any, then: Any) -> bool:
         """No tool of this broker's goes without a task."""

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from gateways.mcp import resources
 from gateways.mcp.faces import surface, surfaces
 from tests.gateways.mcp.harness import fake_broker
 from tests.support.broker import Bench
@@ -26,6 +27,10 @@ async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
     assert channel["uriTemplate"] == "turret://channel/{channel_id}"
     assert all(each not in found["wire"].templates for each in (library, channel))
     assert found["wire"].resources == []
+    (artifact,) = found["arena"].templates
+    assert artifact["uriTemplate"] == "kestrel://artifact/{ref}"
+    assert artifact in found[""].templates
+    assert all(artifact not in found[face].templates for face in ("wire", "network"))
 
 
 @pytest.mark.requirement("mcp.faces")
@@ -43,7 +48,7 @@ async def test_a_face_that_is_to_stand_is_there_without_tools(bench: Bench) -> N
     assert not found["trial"].tools
 
 
-def test_a_face_of_another_area_has_no_wire_prompts_or_resources() -> None:
+def test_a_face_of_another_area_has_no_wire_prompts_and_no_resources_but_artifacts() -> None:
     broker = fake_broker()
     broker.tools["deal"] = FakeTool(name="deal", face="arena")
     broker.tools["halt"] = FakeTool(name="halt", face="operator")
@@ -51,7 +56,8 @@ def test_a_face_of_another_area_has_no_wire_prompts_or_resources() -> None:
     assert set(found) == {"", "wire", "arena"}
     assert set(found["arena"].tools) == {"deal"}
     assert not found["arena"].prompts
-    assert found["arena"].read is None
+    assert found["arena"].templates == resources.ARTIFACT_TEMPLATES
+    assert found["arena"].watch is None
     assert "deal" in found[""].tools
     assert all("halt" not in each.tools for each in found.values())
     assert set(surface(broker, "operator").tools) == {"halt"}  # type: ignore[arg-type]  # a fake

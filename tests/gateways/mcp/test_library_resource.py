@@ -26,10 +26,10 @@ class Faces:
         for token, caller in callers.items():
             bearers.give(token, caller, until=bench.ts + 900)
 
-    async def read(self, token: str | None, uri: str) -> Any:
+    async def read(self, token: str | None, uri: str, path: str = "/mcp") -> Any:
         body, headers = modern("resources/read", 7, uri=uri)
         named = {} if token is None else {"authorization": f"Bearer {token}"}
-        return await self.door.ask(body=body, **headers, **named, host="127.0.0.1:8766")
+        return await self.door.ask(path=path, body=body, **headers, **named, host="127.0.0.1:8766")
 
 
 @pytest.mark.requirement("resource.mcp", "mcp.untrusted")

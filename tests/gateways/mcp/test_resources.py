@@ -96,6 +96,7 @@ async def test_the_templates_are_listed(real: Door) -> None:
         "turret://desk/{code}/rings",
         "turret://resource/{resource_id}",
         "turret://channel/{channel_id}",
+        "kestrel://artifact/{ref}",
     ]
     assert all(each["description"] for each in found)
     assert {each["name"] for each in found if each.get("mimeType") != "application/json"} == {"resource"}

@@ -1,0 +1,1 @@
+"""Tapes: what a trial is run on (docs/reference/trial.md, Tapes)."""

@@ -1,0 +1,106 @@
+"""A CSV file is a tape, or its first wrong line is named."""
+
+import pytest
+
+from broker.core.tapes.csvfile import Complaint, read_csv
+from broker.core.tapes.tape import MICRO, Tape
+
+HEAD = "time,bid,ask\n"
+GOOD = [
+    "2026-03-02T09:30:00Z,1.08419,1.08421\n",
+    "2026-03-02T09:30:01Z,1.08420,1.08421\n",
+    "2026-03-02T09:30:02Z,1.08420,1.08422\n",
+]
+
+
+def read(text: str, tick: str = "0.00001", fee: str = "0.000002") -> Tape | Complaint:
+    return read_csv(text, instrument="EURUSD", tick=tick, fee=fee)
+
+
+def of(*lines: str, head: str = HEAD) -> Tape | Complaint:
+    return read(head + "".join(lines))
+
+
+@pytest.mark.requirement("tape.import")
+def test_a_file_is_a_tape_in_whole_ticks() -> None:
+    tape = of(*GOOD)
+    assert isinstance(tape, Tape)
+    assert (list(tape.bids), list(tape.asks)) == ([108419, 108420, 108420], [108421, 108421, 108422])
+    assert (tape.about.start, tape.about.step) == (1_772_443_800_000, 1000)
+    assert (tape.about.tick, tape.about.fee, tape.about.sized) == (10, 2, False)
+    assert tape.about.tick * 100_000 == MICRO
+
+
+@pytest.mark.requirement("tape.import")
+def test_order_of_columns_zones_and_units_of_time_make_no_difference() -> None:
+    plain = of(*GOOD)
+    assert isinstance(plain, Tape)
+    ms = [1_772_443_800_000 + 1000 * n for n in range(3)]
+    others = [
+        "\ufeffASK, Bid ,time\r\n"
+        + "".join(f"{ask},{bid},{time}\r\n" for time, bid, ask in (line.strip().split(",") for line in GOOD)),
+        HEAD + "".join(line.replace("09:30", "10:30").replace("Z", "+01:00") for line in GOOD),
+        HEAD + "".join(f"{at},{line.split(',', 1)[1]}" for at, line in zip(ms, GOOD, strict=True)),
+        HEAD + "".join(f'"{line.split(",")[0]}",{line.split(",", 1)[1]}' for line in GOOD),
+    ]
+    for text in others:
+        tape = read(text)
+        assert isinstance(tape, Tape), tape
+        assert tape.ref() == plain.ref()
+
+
+@pytest.mark.requirement("tape.import")
+def test_sizes_are_kept() -> None:
+    tape = of(*(line.strip() + ",1000000\n" for line in GOOD), head="time,bid,ask,size\n")
+    assert isinstance(tape, Tape)
+    assert list(tape.sizes) == [1_000_000] * 3
+
+
+@pytest.mark.requirement("tape.import-errors")
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("", 0, "no column time"),
+        ("bid,ask\n", 1, "no column time"),
+        ("time,bid,ask,volume\n", 1, "'volume' is no column"),
+        ("time,bid,ask,bid\n", 1, "twice"),
+        (HEAD, 1, "two ticks"),
+        (HEAD + GOOD[0], 2, "two ticks"),
+        (HEAD + GOOD[1] + GOOD[0], 3, "unsorted"),
+        (HEAD + GOOD[0] + GOOD[1] + GOOD[0], 4, "unsorted"),
+        (HEAD + GOOD[0] + GOOD[0], 3, "twice"),
+        (HEAD + GOOD[0] + GOOD[1] + GOOD[1], 4, "twice"),
+        (HEAD + GOOD[0] + GOOD[1] + GOOD[2].replace(":02Z", ":05Z"), 4, "3 ticks of 1000 ms are missing"),
+        (HEAD + GOOD[0] + GOOD[1] + GOOD[2].replace(":02Z", ":02.5Z"), 4, "1500 ms after"),
+        (HEAD + GOOD[0].replace("1.08419", "1.08430") + GOOD[1], 2, "crossed book"),
+        (HEAD + GOOD[0].replace("Z", ""), 2, "no zone"),
+        (HEAD + "2026-10-25T02:30:00,1,2\n", 2, "when the clocks change"),
+        (HEAD + "03/02/2026 09:30,1,2\n", 2, "no time"),
+        (HEAD + "2026-03-02T09:30:00.0001Z,1,2\n", 2, "finer than a millisecond"),
+        (HEAD + '2026-03-02T09:30:00Z,"1,084.19",1\n', 2, "separators"),
+        (HEAD + "2026-03-02T09:30:00Z,1'084.19,1\n", 2, "separators"),
+        (HEAD + "2026-03-02T09:30:00Z,1.08419,\n", 2, "the ask ''"),
+        (HEAD + "2026-03-02T09:30:00Z,1e0,1\n", 2, "the bid '1e0'"),
+        (HEAD + "2026-03-02T09:30:00Z,-1,1\n", 2, "the bid '-1'"),
+        (HEAD + "2026-03-02T09:30:00Z,nan,1\n", 2, "the bid 'nan'"),
+        (HEAD + "2026-03-02T09:30:00Z,1.084195,1.1\n", 2, "no whole number of ticks"),
+        (HEAD + "2026-03-02T09:30:00Z,0,1.1\n", 2, "not from 1"),
+        (HEAD + "2026-03-02T09:30:00Z,1.1\n", 2, "2 fields"),
+        (HEAD + GOOD[0] + "\n" + GOOD[1], 3, "0 fields"),
+        (HEAD + '2026-03-02T09:30:00Z,"1.1,1.2\n', 2, "not CSV"),
+        ("time,bid,ask,size\n2026-03-02T09:30:00Z,1,2,1.5\n", 2, "the size '1.5'"),
+        ("time,bid,ask,size\n2026-03-02T09:30:00Z,1,2,9999999999999\n", 2, "above"),
+    ],
+)
+def test_the_first_wrong_line_is_named_with_what_is_wrong(text: str, line: int, words: str) -> None:
+    complaint = read(text)
+    assert isinstance(complaint, Complaint)
+    assert complaint.line == line
+    assert words in complaint.message
+
+
+@pytest.mark.parametrize(("tick", "fee"), [("0", "0"), ("1e-5", "0"), ("0.0000001", "0"), ("0.01", "-1")])
+def test_tick_and_fee_are_decimals_of_at_most_six_digits(tick: str, fee: str) -> None:
+    complaint = read(HEAD, tick, fee)
+    assert isinstance(complaint, Complaint)
+    assert complaint.line == 0

@@ -1,0 +1,8 @@
+"""What trials run on (docs/reference/trial.md, Tapes and Catalog)."""
+
+REQUIREMENTS: dict[str, str] = {
+    "tape.one-form": "a tape is written in one way only, and named by the hash of it",
+    "tape.import": "a CSV file that is right is a tape in whole ticks, whatever its zones and the order of its columns",
+    "tape.import-errors": "of a CSV file that is wrong the first wrong line is named, and nothing is taken",
+    "tape.seeded": "a tape made by rule and seed is the same on every machine, for ever",
+}

@@ -265,6 +265,11 @@ def raise_limits(limits: Limits) -> Limits:
     )
 
 
+def raise_arena(arena: Arena) -> Arena:
+    """How many sessions there may be, so that it does not bind in a load test; games and points stay as they are."""
+    return msgspec.structs.replace(arena, open_sessions=100_000, sessions_per_day=10_000_000)
+
+
 class BadSetting(Exception):
     """A setting names what can't be used: its name, and why, in one line."""
 
@@ -275,8 +280,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     transcripts: Literal["open", "parties"] = "open"
     """Who may read a transcript: whoever holds the conversation's id, or its parties alone."""
     unsafe_limits: bool = False
-    """For load tests: limits by conversation, key, desk and address do not bind. Shown in wire_info; taken only on
-    loopback, from a bench."""
+    """For load tests: limits by conversation, key, desk, address and agent do not bind. Shown in wire_info; taken only
+    on loopback, from a bench."""
     limits: Limits = Limits()
     calls: Calls = Calls()
     desks: Desks = Desks()

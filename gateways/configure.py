@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from broker.config import Settings, raise_limits
+from broker.config import Settings, raise_arena, raise_limits
 
 PREFIX: Final = "TURRET_"
 TOP: Final = ("transcripts", "unsafe_limits")
@@ -118,8 +118,9 @@ def load(
     if not configuration.settings.unsafe_limits:
         return configuration
     check_unsafe(configuration.serve, environment)
-    limits = raise_limits(configuration.settings.limits)
-    return replace(configuration, settings=replace(configuration.settings, limits=limits))
+    settings = configuration.settings
+    limits, arena = raise_limits(settings.limits), raise_arena(settings.arena)
+    return replace(configuration, settings=replace(settings, limits=limits, arena=arena))
 
 
 def _with_sign_up(configuration: Configuration) -> Configuration:

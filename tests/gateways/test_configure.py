@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from broker.config import Limits, Owners, Settings
+from broker.config import Arena, Limits, Owners, Settings
 from gateways.cli import cli
 from gateways.configure import (
     TOP,
@@ -163,7 +163,10 @@ def test_a_bind_that_others_can_reach_needs_protection_and_a_chosen_mode(
 def test_a_bench_may_raise_the_limits_on_loopback_and_weakens_nothing_else() -> None:
     settings = load(None, {"TURRET_BENCH": "1"}, {"unsafe_limits": True}).settings
     raised = replace(Limits(), **{name: getattr(settings.limits, name) for name in RAISED})
-    assert settings == replace(Settings(unsafe_limits=True, limits=raised), owners=settings.owners)
+    arena = replace(Arena(), open_sessions=100_000, sessions_per_day=10_000_000)
+    assert settings == replace(
+        Settings(unsafe_limits=True, limits=raised, arena=arena), owners=settings.owners
+    )
     assert all(
         getattr(raised, name) > getattr(Limits(), name)
         for name in RAISED - {"window_ms", "channel_window_ms"}

@@ -15,8 +15,8 @@
 import hashlib
 import secrets
 import ssl
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from broker.wire.keys import SigningKey
 from broker.wire.refusals import refuse
 from gateways.client.agent_link import AgentLink
 from gateways.client.answers import read
+from gateways.client.arena import Mode, Session, go_on, play
 from gateways.client.asking import websocket_url
 from gateways.client.channel import Channel, find_channel
 from gateways.client.clockwork import Backoff, WireClock
@@ -49,6 +50,7 @@ from gateways.client.issuer import safe_origin
 from gateways.client.library import Library
 from gateways.client.link import ANSWER_S, settle
 from gateways.client.mcp_link import http_client
+from gateways.client.proof import Artifacts
 from gateways.client.registration import (
     Identity,
     asked_path,
@@ -288,6 +290,39 @@ class Agent:
         finally:
             await link.unfollow(channel)
 
+    def arena(
+        self,
+        game: str,
+        version: int | None = None,
+        mode: Mode = "simulation",
+        config: Mapping[str, Any] | None = None,
+        *,
+        keep: bool = False,
+    ) -> AbstractAsyncContextManager[Session]:
+        """A session of a game, while the block runs: `async with me.arena("hilo") as session`. Needs the scope arena.
+
+        `version`: of the game; None: the newest. `mode`: whose points are played with, the session's own or the
+        agent's. `config`: the game's settings (`get_game`); `commit` and `client_seed` are made unless given.
+
+        Whoever leaves the block ends the session, unless `keep`. An exception and cancelling leave it open: `session`
+        goes on with it, and a week without an action ends it. Raises Refused (NOT_FOUND, LIMIT_EXCEEDED, bad_request),
+        Conflict where a commit that you gave is not the next one any more. Cancelled while it is opened it may be open.
+        """
+        return play(
+            self.call,
+            self._artifacts(),
+            str(self.agent_id),
+            game=game,
+            version=version,
+            mode=mode,
+            config=config,
+            keep=keep,
+        )
+
+    async def session(self, session_id: str) -> Session:
+        """A session that this agent has already, as it stands now. Raises Refused (NOT_FOUND)."""
+        return await go_on(self.call, self._artifacts(), session_id)
+
     @asynccontextmanager
     async def dealer(self, code: str | None = None) -> AsyncIterator[Desk]:
         """The agent's desk on the wire: the same key deals. `code`: open the desk, or find it open. See `connect`."""
@@ -299,9 +334,13 @@ class Agent:
             ssl_context=parts.ssl_context,
             clock=self._signer.clock,
         ) as desk:
+            desk.arena = self.arena
             if code is not None:
                 await desk.open(code)
             yield desk
+
+    def _artifacts(self) -> Artifacts:
+        return Artifacts(self._parts.http, safe_origin(self._parts.url))
 
     def _linked(self) -> AgentLink:
         if self._link is None:

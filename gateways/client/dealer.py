@@ -22,6 +22,7 @@ import trio
 
 from broker.wire.ids import Pk
 from broker.wire.refusals import refuse
+from gateways.client.arena import OpensSession, nobody
 from gateways.client.call import Call
 from gateways.client.errors import CallEnded, Refused, WireFault
 from gateways.client.link import Link, settle
@@ -96,6 +97,9 @@ class Desk:
         self.wire: Pk = link.signer.wire
         self.code: str | None = None
         """The desk's code, once `open` has been answered."""
+        self.arena: OpensSession = nobody
+        """A session of the arena, as `Agent.arena`: for the desk of an agent (`Agent.dealer`). Else Refused
+        (agent_required)."""
         self.link = link
         self._nursery = nursery
         self._calls: dict[str, Call] = {}

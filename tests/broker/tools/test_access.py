@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from broker.actors.standing import Facts
@@ -22,6 +23,16 @@ def echo() -> Iterator[registry.Tool]:
     tool(face="signin", title="Echo", scope="message")(echo_agent)
     yield registry._TOOLS["signin", "echo_agent"]
     del registry._TOOLS["signin", "echo_agent"]
+
+
+@pytest.mark.requirement("network.access")
+async def test_a_tool_of_two_faces_takes_the_scope_of_either(bench: Bench) -> None:
+    caller = await make_agent(bench, "alice")
+    told = {}
+    for scope in ("profile", "arena", "message"):
+        scoped = msgspec.structs.replace(caller, scopes=frozenset({scope}))
+        told[scope] = code(await bench.call("get_agent", scoped, agent_id=caller.agent))
+    assert told == {"profile": "accepted", "arena": "accepted", "message": "insufficient_scope"}
 
 
 @pytest.mark.requirement("network.access")

@@ -72,7 +72,7 @@ class ArenaActor(RecordActor[SessionRow]):
 
     def __init__(self, key: str, *, settings: Arena, games: Table, vault: Vault, **parts: Any) -> None:
         super().__init__(key, **parts)
-        self._settings = settings
+        self._idle_ms = round(settings.idle_h * 3_600_000)
         self._games = games
         self._vault = vault
         self._game: Game
@@ -140,7 +140,14 @@ class ArenaActor(RecordActor[SessionRow]):
     ) -> Any:
         """Commit an event with all that follows from it; the answer shows the session after it."""
         now, live = self.clock.now_ms(), core.fold(self._game, self._live, event)
-        after = replace(row, version=live.version, balance=live.balance, net=live.net, changed_at=now)
+        after = replace(
+            row,
+            version=live.version,
+            balance=live.balance,
+            net=live.net,
+            changed_at=now,
+            due=None if row.due is None else min(row.due, now + self._idle_ms),
+        )
         told: tuple[Told, ...] = ()
         if live.ended is not None:
             content = core.artifact_of([*await read_events(self.store, self.key), event])
@@ -154,6 +161,8 @@ class ArenaActor(RecordActor[SessionRow]):
         answer = await self.write(after, answer, once=once, puts=puts, events=told, append=append)
         if not isinstance(answer, Refusal):
             self._live = live
+            if live.ended is not None:
+                self._secret, self._hidden = NONE, None
         return answer
 
     async def _reject(self, command: Submit, refusal: Refusal) -> Refusal:
@@ -172,11 +181,12 @@ class ArenaActor(RecordActor[SessionRow]):
 
     async def _look_at_time(self, row: SessionRow) -> Any:
         """Its time is over: end it. It was played since: look again later."""
-        now, idle = self.clock.now_ms(), round(self._settings.idle_h * 3_600_000)
+        now = self.clock.now_ms()
         if row.due is None or row.due > now:
             return None
-        if row.changed_at + idle > now:
-            return await self.write(replace(row, due=row.changed_at + idle), None)
+        due = min(row.changed_at, now) + self._idle_ms  # changed later than now: the clock has stepped back
+        if due > now:
+            return await self.write(replace(row, due=due), None)
         event = Closed(core.ended(self._live, self._secret, "expired"))
         return await self._record(row, event, None, ())
 

@@ -23,7 +23,7 @@ from broker.core.arenaviews import show
 from broker.core.chance import Secret, commit_of
 from broker.core.games.game import Common, Game
 from broker.store.port import Append, Put, Store
-from broker.store.stored import read_row, stored
+from broker.store.stored import stored
 from broker.wire.refusals import Refusal, refuse
 
 UNCLAIMED_OPEN: Final = 3
@@ -75,10 +75,8 @@ async def next_secret(store: Store, vault: Vault, agent_id: str, games: int) -> 
     return Secret(seed, salt)
 
 
-async def next_commit(store: Store, vault: Vault, agent_id: str) -> str:
-    """The commit to the agent's next session. Raises Unavailable."""
-    player = await read_row(store, PlayerRow, "player", agent_id)
-    games = 0 if player is None else player.games
+async def next_commit(store: Store, vault: Vault, agent_id: str, games: int) -> str:
+    """The commit to an agent's session number `games`. Raises Unavailable."""
     return commit_of(await next_secret(store, vault, agent_id, games), agent_id, games)
 
 

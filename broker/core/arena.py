@@ -23,6 +23,8 @@ Entry = tuple[Account, int]
 """Points that come to an account (or, negative, go from it)."""
 MAX_POINTS: Final = 1_000_000
 MAX_CLIENT_SEED: Final = 64
+MAX_WHY: Final = 300
+"""Characters of why an action is illegal: it may quote what was sent."""
 REJECTED_KEPT: Final = 1_000
 """Rejected attempts that are kept of one session: the first ones."""
 NO_SESSION: Final = refuse("NOT_FOUND", "there is no such session", path="session_id")
@@ -279,7 +281,9 @@ def legal_actions(game: Game, live: Live, points: int) -> list[dict[str, Any]]:
 
 def illegal(game: Game, live: Live, points: int, why: str) -> Refusal:
     """ILLEGAL_ACTION, with the legal ones."""
-    return refuse("ILLEGAL_ACTION", why, path="action", legal_actions=legal_actions(game, live, points))
+    return refuse(
+        "ILLEGAL_ACTION", why[:MAX_WHY], path="action", legal_actions=legal_actions(game, live, points)
+    )
 
 
 def artifact_of(events: Sequence[Event]) -> bytes:

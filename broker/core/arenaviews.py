@@ -122,8 +122,10 @@ def show(game: Game, row: SessionRow, live: Live, points: int) -> Session:
     )
 
 
-def brief(row: SessionRow) -> Brief:
-    """A session in a list, with its account as it was after its last event."""
+def brief(row: SessionRow, points: int | None = None) -> Brief:
+    """A session in a list. `points`: what its agent's persistent account has now; without it the session's account is
+    shown as it was after the last event."""
+    now = row.balance if points is None or row.mode == "simulation" else points
     return Brief(
         session_id=row.session_id,
         game=row.game,
@@ -131,7 +133,7 @@ def brief(row: SessionRow) -> Brief:
         mode=row.mode,
         status="open" if row.over is None else "over",
         version=row.version,
-        account=account_of(row, row.balance),
+        account=account_of(row, now),
         net=row.net,
         opened_at=row.opened_at,
         changed_at=row.changed_at,

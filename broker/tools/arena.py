@@ -22,12 +22,13 @@ from broker.core.games.game import Common, Game
 from broker.store.stored import read_row, stored
 from broker.tools import agents
 from broker.tools.agents import AgentParam
-from broker.tools.context import Context
+from broker.tools.context import Context, Services
 from broker.tools.lookup import disk_full
 from broker.tools.paging import LimitParam
 from broker.tools.play import Limits, limits_of, may_play
 from broker.tools.registry import tool
 from broker.tools.schemas import flat
+from broker.wire.canonical import encode
 from broker.wire.ids import SessionParam
 from broker.wire.refusals import CODES, Refusal, refuse
 
@@ -35,6 +36,7 @@ PROTOCOL: Final = 1
 MAX_ACTION: Final = 2_048
 """Bytes of an action's JSON."""
 EVENTS: Final = 100
+SUSPENDED: Final = refuse("suspended", "the operators suspended this agent")
 ERRORS: Final = (
     *("CONFLICT", "IDEMPOTENCY_MISMATCH", "NOT_FOUND", "FORBIDDEN", "ILLEGAL_ACTION"),
     *("INSUFFICIENT_POINTS", "LIMIT_EXCEEDED", "SESSION_OVER"),
@@ -170,7 +172,7 @@ async def get_game(context: Context, game: GameParam, version: VersionParam = No
         title=found.TITLE,
         rules=found.RULES,
         config_schema=flat(found.Config),
-        action_schema=flat(found.Action),
+        action_schema=flat(found.Action, nulls=True),
         wager=found.WAGER,
     )
 
@@ -205,7 +207,8 @@ async def open_session(
     assert once is not None  # the registry wants a key
     seed = read.client_seed if read.client_seed is not None else hashlib.sha256(once.key.encode()).hexdigest()
     command = Open(services.new_id("as_"), found, read, mode, seed, once)
-    answer: Session | Refusal = await services.house.ask("player", player, command)
+    async with _turn(services, mode, player):
+        answer: Session | Refusal = await services.house.ask("player", player, command)
     return answer
 
 
@@ -252,25 +255,24 @@ async def submit_action(
     CONFLICT: another action came first; look at the session and decide again, under a new key. No answer: send the
     identical request again. {type: stop} ends the session.
     """
-    services, row = context.services, await _mine(context, session_id)
+    services, row = context.services, await _mine(context, session_id, acting=True)
     if isinstance(row, Refusal):
         return row
-    if len(msgspec.json.encode(action)) > MAX_ACTION:
+    text = encode(action)
+    if len(text) > MAX_ACTION:
         return refuse("bad_request", f"an action has at most {MAX_ACTION} bytes", path="action")
     by = context.caller.principal or ""
-    turn: AbstractAsyncContextManager[None] = (
-        services.playing.turn(row.agent_id) if row.mode == "persistent" else nullcontext()
-    )
-    async with turn:
-        command = Submit(expected_version, action, by, context.once)
+    command = Submit(expected_version, msgspec.json.decode(text), by, context.once)
+    async with _turn(services, row.mode, row.agent_id):
         answer: Outcome | Refusal = await services.house.ask("arena", session_id, command)
     return answer
 
 
 def read_config(game: Game, config: dict[str, Any]) -> Common | Refusal:
-    """A session's config by the game's type; bad_request names what is wrong."""
+    """A session's config by the game's type, read from its canonical form, in which 2.0 is the integer that it is;
+    bad_request names what is wrong."""
     try:
-        read: Common = msgspec.convert(config, game.Config)
+        read: Common = msgspec.convert(msgspec.json.decode(encode(config)), game.Config)
     except (msgspec.ValidationError, RecursionError) as error:
         return refuse("bad_request", f"config: {error}", path="config")
     if read.client_seed is not None and not 0 < len(read.client_seed) <= core.MAX_CLIENT_SEED:
@@ -279,6 +281,12 @@ def read_config(game: Game, config: dict[str, Any]) -> Common | Refusal:
     if not 1 <= read.points <= core.MAX_POINTS:
         return refuse("bad_request", f"config.points is 1 to {core.MAX_POINTS}", path="config.points")
     return read
+
+
+def _turn(services: Services, mode: Mode, agent_id: str) -> AbstractAsyncContextManager[None]:
+    """Who plays with an agent's persistent account waits for its turn: sessions that write it at once would only have
+    to be read again."""
+    return services.playing.turn(agent_id) if mode == "persistent" else nullcontext()
 
 
 def _game(context: Context, name: str, version: int | None) -> Game | Refusal:
@@ -304,11 +312,14 @@ async def _my_agent(context: Context, agent_id: str | None) -> str | Refusal:
     return agent_id
 
 
-async def _mine(context: Context, session_id: str) -> SessionRow | Refusal:
-    """A session that the caller may see; one of others is as one that never was, also in what it costs."""
+async def _mine(context: Context, session_id: str, *, acting: bool = False) -> SessionRow | Refusal:
+    """A session that the caller may see; one of others is as one that never was, also in what it costs. Owners see
+    those of an agent that is suspended; nobody acts in them."""
     services, caller = context.services, context.caller
     row = await read_row(services.store, SessionRow, "arena", session_id)
     if caller.agent is not None:
         return row if row is not None and row.agent_id == caller.agent else NO_SESSION
     agent = await agents.find(services, session_id if row is None else row.agent_id)
-    return row if row is not None and agent is not None and may_play(caller, agent) else NO_SESSION
+    if row is None or agent is None or not may_play(caller, agent):
+        return NO_SESSION
+    return SUSPENDED if acting and agent.suspended is not None else row

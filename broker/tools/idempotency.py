@@ -91,14 +91,10 @@ async def run_once(context: Context, once: Once, run: Run) -> Any:
         return refused
     with underway.doing(once.scope, once.key, once.digest):
         answer = await run(msgspec.structs.replace(context, once=once))
-        if isinstance(answer, Refusal) and not answer.retryable and answer.code not in PASSING:
-            return await _keep(context, once, answer)
-        if isinstance(answer, Refusal) and answer.code in PASSING:
-            # An earlier try whose caller left may have been done just before: then this is what it did.
-            return await _stored(context, once) or answer
         if not isinstance(answer, Refusal):
             rate.weigh(subject, len(msgspec.json.encode(answer)))
-        return answer
+            return answer
+        return answer if answer.retryable else await _final(context, once, answer)
 
 
 def read_stored(once: Once, remembered: Remembered | None) -> Any:
@@ -115,8 +111,17 @@ async def _stored(context: Context, once: Once) -> Any:
     return read_stored(once, await context.services.store.recall(once.scope, once.key))
 
 
+async def _final(context: Context, once: Once, refusal: Refusal) -> Any:
+    """What a refusal that no repetition makes better is answered with. It is remembered already where an actor wrote
+    something with it; and an earlier try whose caller left may have been done just before: then that is the answer."""
+    stored = await _stored(context, once)
+    if stored is not None:
+        return stored
+    return refusal if refusal.code in PASSING else await _keep(context, once, refusal)
+
+
 async def _keep(context: Context, once: Once, refusal: Refusal) -> Any:
-    """Remember a refusal that nothing was written with. Another node or an earlier try may have been faster."""
+    """Remember a refusal that nothing was written with. Another node may have been faster."""
     try:
         await context.services.store.commit(Unit(remember=once.remember(refusal)))
     except Conflict:

@@ -29,7 +29,7 @@ class Play(msgspec.Struct, frozen=True):
     """What an agent has in the arena. It is shown to the agent and its owner alone."""
 
     accounts: list[Account]
-    """Its persistent account, then those of its open sessions in simulation."""
+    """Its persistent account, then those of its recent sessions in simulation that are open."""
     limits: Limits
     next_commit: str
     """The commit to the chance of its next session."""
@@ -59,6 +59,7 @@ async def play_of(services: Services, agent: AgentRow) -> Play:
     store, agent_id = services.store, agent.agent_id
     account = await read_account(store, agent_id)
     player = await read_row(store, PlayerRow, "player", agent_id)
+    games = 0 if player is None else player.games
     rows = [
         stored(SessionRow, each.doc, "session", each.id)
         for each in await store.find("arena", "agent", agent_id, limit=RECENT, newest=True)
@@ -68,7 +69,7 @@ async def play_of(services: Services, agent: AgentRow) -> Play:
     return Play(
         accounts=[persistent(agent_id, balance), *isolated],
         limits=limits_of(services, claimed=allowance(agent).publishes),
-        next_commit=await next_commit(store, services.vault, agent_id),
-        games=0 if player is None else player.games,
-        recent_sessions=[brief(row) for row in rows],
+        next_commit=await next_commit(store, services.vault, agent_id, games),
+        games=games,
+        recent_sessions=[brief(row, balance) for row in rows],
     )

@@ -29,7 +29,7 @@ from broker.wire.keys import SigningKey
 from broker.wire.refusals import refuse
 from gateways.client.agent_link import AgentLink
 from gateways.client.answers import read
-from gateways.client.arena import Mode, Session, go_on, play
+from gateways.client.arena import Artifacts, Mode, Session, go_on, play
 from gateways.client.asking import websocket_url
 from gateways.client.channel import Channel, find_channel
 from gateways.client.clockwork import Backoff, WireClock
@@ -50,7 +50,6 @@ from gateways.client.issuer import safe_origin
 from gateways.client.library import Library
 from gateways.client.link import ANSWER_S, settle
 from gateways.client.mcp_link import http_client
-from gateways.client.proof import Artifacts
 from gateways.client.registration import (
     Identity,
     asked_path,
@@ -340,7 +339,7 @@ class Agent:
             yield desk
 
     def _artifacts(self) -> Artifacts:
-        return Artifacts(self._parts.http, safe_origin(self._parts.url))
+        return Artifacts(self._parts.url, self._parts.ssl_context, self._parts.transport)
 
     def _linked(self) -> AgentLink:
         if self._link is None:
@@ -389,7 +388,7 @@ async def open_agent(
             http_client(origin, ssl_context, transport) as http,
             trio.open_nursery() as nursery,
         ):
-            parts = _Parts(url, http, nursery, file, scopes, ssl_context, backoff)
+            parts = _Parts(url, http, nursery, file, scopes, ssl_context, backoff, transport)
             agent_id = agent_id or (identity.agent_id if identity is not None else None)
             me = Agent(signer, identity, agent_id, parts)
             if agent_id is not None:
@@ -422,6 +421,7 @@ class _Parts(msgspec.Struct):
     scopes: Collection[str] | None
     ssl_context: ssl.SSLContext | None
     backoff: Backoff | None
+    transport: httpx.AsyncBaseTransport | None
 
 
 class _Patient:

@@ -13,17 +13,21 @@ Source: docs/reference/arena.md.
 """
 
 import secrets
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final, Literal, NoReturn, Protocol
+from typing import Annotated, Any, Final, Literal, NamedTuple, NoReturn, Protocol
 
+import httpx
 import msgspec
 
+from broker.wire.ids import REF
 from broker.wire.refusals import refuse
 from gateways.client.answers import Ask, read
+from gateways.client.artifacts import fetch_artifact
 from gateways.client.errors import Refused, WireFault
 from gateways.client.link import settle
-from gateways.client.proof import Answered, Artifacts, Chosen, Ending, Played, Proof, check
+from gateways.client.proof import Answered, Chosen, Ending, Played, Proof, check
 
 OPENINGS: Final = 100
 """How often a session is opened anew since another one of the agent's came first: more than it may have open."""
@@ -47,7 +51,7 @@ class Account(msgspec.Struct, frozen=True):
 class Published(msgspec.Struct, frozen=True):
     """The artifact of a session that is over: SHA-256 of its bytes, and where it is read."""
 
-    ref: str
+    ref: Annotated[str, msgspec.Meta(pattern=f"^{REF.pattern}$")]
     uri: str
 
 
@@ -85,6 +89,18 @@ class Outcome(msgspec.Struct, frozen=True):
     facts: Any
     change: int
     session: View
+
+
+class Artifacts(NamedTuple):
+    """Where a broker's artifacts are read (an Asked, link.py): see `fetch_artifact`."""
+
+    url: str
+    ssl_context: ssl.SSLContext | None = None
+    transport: httpx.AsyncBaseTransport | None = None
+
+    async def request(self, method: str, params: bytes) -> bytes:
+        """The bytes whose ref `method` is."""
+        return await fetch_artifact(self.url, method, ssl_context=self.ssl_context, transport=self.transport)
 
 
 class Session:

@@ -12,15 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
-import httpx
 import msgspec
 
-from broker.wire.refusals import refuse
 from gateways.client.answers import read
-from gateways.client.errors import Disconnected, Refused, WireFault
-from gateways.client.issuer import retry_after_s
-from gateways.client.reasons import reason_of
-from gateways.client.socket import read_refusal
+from gateways.client.errors import WireFault
 
 KIND: Final = "turret.arena.session"
 _TAG: Final = b"turret/arena/commit/1\0"
@@ -75,31 +70,6 @@ class Proof(msgspec.Struct, frozen=True):
     def save(self, path: Path | str) -> None:
         """Write the bytes to a file, for `turret arena verify`. Raises OSError."""
         Path(path).write_bytes(self.content)
-
-
-class Artifacts:
-    """Where a broker's artifacts are read, over plain HTTP (an Asked, link.py)."""
-
-    def __init__(self, http: httpx.AsyncClient, origin: str) -> None:
-        self._http = http
-        self._origin = origin
-
-    async def request(self, method: str, params: bytes) -> bytes:
-        """The bytes of the artifact whose ref `method` is. Raises Refused (NOT_FOUND), Disconnected."""
-        url = f"{self._origin}/artifact/{method}"
-        try:
-            answer = await self._http.get(url)
-        except httpx.HTTPError as fault:
-            raise Disconnected(f"cannot read {url}: {reason_of(fault)}") from None
-        if answer.status_code == 200:
-            return answer.content
-        refusal = read_refusal(_json(answer.content))
-        if refusal is not None:
-            raise Refused(refusal)
-        said = f"HTTP {answer.status_code} from {url}"
-        if answer.status_code == 429 or answer.status_code >= 500:
-            raise Disconnected(said, retry_after_s(answer))
-        raise Refused(refuse("NOT_FOUND", said))
 
 
 def commit_of(seed: str, salt: str, agent_id: str, games: int) -> str:

@@ -13,6 +13,7 @@ from trio.testing import MockClock
 
 from broker.config import Settings
 from broker.wire.keys import SigningKey
+from broker.wire.refusals import refuse
 from gateways.client.agent import Agent, open_agent
 from gateways.client.arena import Conflict, Session
 from gateways.client.errors import Refused, WireFault
@@ -263,6 +264,27 @@ async def test_leaving_ends_a_session_unless_it_is_kept_or_something_went_wrong(
     assert (await kept.verify()).foreseen
 
 
+@pytest.mark.requirement("client.arena-verify")
+async def test_an_artifact_is_asked_for_until_it_comes(
+    autojump_clock: MockClock, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker, asked = table.net.bench.broker, []
+    read = broker.artifact
+
+    async def late(caller: Any, ref: str) -> Any:
+        asked.append(ref)
+        return refuse("unavailable", "not now") if len(asked) == 1 else await read(caller, ref)
+
+    monkeypatch.setattr(broker, "artifact", late)
+    async with table.me.arena("hilo") as session:
+        pass
+    proof = await session.verify()
+    assert asked == [proof.ref, proof.ref]
+    session.view = msgspec.structs.replace(session.view, over="bust")
+    with pytest.raises(WireFault, match="ended in another way"):
+        await session.verify()
+
+
 @pytest.mark.requirement("client.arena")
 async def test_a_key_that_is_no_agents_does_not_play(autojump_clock: MockClock, dealer: Connect) -> None:
     async with dealer() as desk:
@@ -270,7 +292,7 @@ async def test_a_key_that_is_no_agents_does_not_play(autojump_clock: MockClock, 
             desk.arena("hilo")
 
 
-@pytest.mark.requirement("client.arena-once")
+@pytest.mark.requirement("client.arena", "client.arena-once")
 async def test_a_killed_broker_forgets_no_action_and_repeats_none(tmp_path: Path) -> None:
     broker = Restartable(tmp_path)
     with trio.fail_after(50):

@@ -5,15 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
 from broker.core import arena as core
 from broker.core import chance
 from broker.core.games import hilo
-from gateways.client.errors import Disconnected, Refused, WireFault
-from gateways.client.proof import Answered, Artifacts, Chosen, Ending, Played, Proof, check, commit_of
+from gateways.client.errors import WireFault
+from gateways.client.proof import Answered, Chosen, Ending, Played, Proof, check, commit_of
 
 SECRET = chance.Secret("5e" * 32, "5a" * 32)
 AGENT = "ag_01JZ6M5VQW8T3N4R2P7X9Y0ABC"
@@ -145,29 +144,3 @@ def test_a_secret_that_does_not_make_the_commit_is_refused(seed: str) -> None:
     hidden = msgspec.json.decode(CONTENT)
     hidden["events"][-1]["ended"] = {"over": "stopped"}
     assert judge(msgspec.json.encode(hidden), ending=Ending("stopped")).revealed is False
-
-
-async def ask(answer: httpx.Response | Exception) -> bytes:
-    """Read an artifact from somebody who answers so."""
-
-    def handle(request: httpx.Request) -> httpx.Response:
-        assert str(request.url) == "https://wire.test/artifact/abc"
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as http:
-        return await Artifacts(http, "https://wire.test").request("abc", b"")
-
-
-@pytest.mark.requirement("client.arena-verify")
-async def test_an_artifact_is_read_or_there_is_none_or_nobody_answers() -> None:
-    assert await ask(httpx.Response(200, content=b"{}")) == b"{}"
-    with pytest.raises(Refused, match="rate_limited"):
-        await ask(httpx.Response(429, json={"code": "rate_limited", "message": "too many"}))
-    with pytest.raises(Refused, match="NOT_FOUND"):
-        await ask(httpx.Response(404, content=b"<html>"))
-    for answer in (httpx.Response(502, headers={"Retry-After": "7"}), httpx.ConnectError("refused")):
-        with pytest.raises(Disconnected) as caught:
-            await ask(answer)
-        assert caught.value.retry_after_s == (7 if isinstance(answer, httpx.Response) else None)

@@ -13,4 +13,5 @@ REQUIREMENTS: dict[str, str] = {
     "be gone on with",
     "client.arena-verify": "an artifact is held against the commit from before, our client seed, the revealed secret "
     "and each answer that came; any difference is a fault of the wire",
+    "client.arena-tutorial": "the tutorial, its sample agents for each game and the how-to go as they are written",
 }

@@ -123,6 +123,10 @@ async def test_an_action_whose_answer_is_lost_is_asked_again_and_done_once(
         first, *rest = table.params("submit_action")
         assert rest == [first, first]
         assert len(await table.events(session)) == 2
+    table.between["open_session"] = [lose]
+    async with table.me.arena("hilo"):
+        profile = await table.me.call("get_agent", agent_id=table.me.agent_id)
+        assert profile["arena"]["games"] == 2
 
 
 @pytest.mark.requirement("client.arena-once")
@@ -214,6 +218,16 @@ async def test_another_session_that_was_opened_first_has_the_next_commit_read_ag
     with pytest.raises(Conflict):
         async with table.me.arena("hilo", config={"commit": stale}):
             raise AssertionError
+    games = set()
+
+    async def open_one() -> None:
+        async with table.me.arena("hilo") as session:
+            games.add(session.view.games)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(open_one)
+    assert games == set(range(2, 8))
     with pytest.raises(Refused, match="NOT_FOUND"):
         async with table.me.arena("chess"):
             raise AssertionError

@@ -37,6 +37,7 @@ def test_an_agent_is_played_by_itself_and_its_owner_alone(caller: Caller, may: b
     assert may_play(caller, ROW) is may
 
 
+@pytest.mark.requirement("arena.owners")
 def test_an_agent_without_an_owner_is_not_anybodys() -> None:
     assert not may_play(Caller(principal="iss|sub"), AgentRow("ag_1", "Ann", "standard", 0))
 

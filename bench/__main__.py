@@ -28,12 +28,14 @@ SHORT: Final[Mapping[str, str]] = {
     "idle": "bench.idle --sockets 1000 --kinds dealer --seconds 5",
     "restart": "bench.restart --envelopes 50000 --clients 200",
     "mcp": "bench.mcp --seconds 0.5 --runs 2",
+    "arena": "bench.arena --runs 3",
+    "arena-open": "bench.arena --open 2000 --over ws --seconds 1",
     "compare": "bench.compare --only turret,starlette --seconds 2 --runs 1",
 }
 """Name → module and options; --json is added to each."""
 SHOWN: Final = (
-    "envelopes_per_s", "ratio_to_verify", "ratio_by_cpu", "p50_ms", "p99_ms", "lag_p99_ms", "added_p50_ms", "p99_ratio",
-    "others_cores",
+    "envelopes_per_s", "actions_per_s", "ratio_to_verify", "ratio_by_cpu", "p50_ms", "p99_ms", "lag_p99_ms",
+    "added_p50_ms", "p99_ratio", "others_cores",
 )  # fmt: skip
 
 

@@ -1,12 +1,9 @@
 """A channel and its members: made in a store before the broker starts, each with a token of its own.
 
-Agents and members are made by the broker's own actors, without sockets; tokens are signed with the key that the broker
-has made for itself. From then on everything goes through the doors.
+Agents (bench.kit.agents) and members are made by the broker's own actors; from then on everything goes through doors.
 """
 
-import secrets
 import tempfile
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,26 +15,19 @@ import trio
 
 from bench.fan import Event, Fan
 from bench.followers import SseFollower, WebSocketFollower
+from bench.kit.agents import ABREAST, Tokens, done, make_agent, ulid
 from bench.kit.machine import disk_directory
 from bench.kit.parties import NOTE
 from bench.kit.server import Broker
 from bench.kit.websocket import Socket, frame, request
-from broker.actors.agent import Create
 from broker.actors.channel import Do
-from broker.app import Broker as Running
 from broker.app import open_broker
 from broker.clock import SystemClock
 from broker.config import Settings
 from broker.core import channel as core
-from broker.core.agent import AgentRow
 from broker.store.sqlite import SqliteStore
-from broker.wire.refusals import Refusal
-from gateways.oauth.access import mint
-from gateways.oauth.keys import SigningKeys
 from gateways.wirekeys import open_keyring
 
-ABREAST: Final = 64
-"""Agents that are made at the same time."""
 BODY: Final = NOTE * 4
 """About 500 bytes of text."""
 
@@ -68,17 +58,17 @@ async def _prepare(data: Path, members: int) -> Room:
     try:
         keyring = await open_keyring(data, store, clock.now_ms())
         async with open_broker(Settings(), store, clock, keyring) as broker:
-            owner, channel_id = f"ag_{_ulid(0)}", f"ch_{_ulid(0)}"
-            await _agent(broker, owner, "bench-owner")
+            owner, channel_id = f"ag_{ulid(0)}", f"ch_{ulid(0)}"
+            await make_agent(broker, owner, "bench-owner")
             row = core.ChannelRow(channel_id, "bench", owner, clock.now_ms())
-            await _done(broker, "channel", channel_id, Do(core.Create(row)))
-            agents = [f"ag_{_ulid(at)}" for at in range(1, members + 1)]
+            await done(broker, "channel", channel_id, Do(core.Create(row)))
+            agents = [f"ag_{ulid(at)}" for at in range(1, members + 1)]
             turns = trio.CapacityLimiter(ABREAST)
 
             async def join(at: int, agent_id: str) -> None:
                 async with turns:
-                    await _agent(broker, agent_id, f"bench-{at}")
-                    await _done(broker, "channel", channel_id, Do(core.Join(agent_id)))
+                    await make_agent(broker, agent_id, f"bench-{at}")
+                    await done(broker, "channel", channel_id, Do(core.Join(agent_id)))
 
             async with trio.open_nursery() as nursery:
                 for at, agent_id in enumerate(agents):
@@ -86,21 +76,6 @@ async def _prepare(data: Path, members: int) -> Room:
     finally:
         await store.aclose()
     return Room(channel_id, owner, agents)
-
-
-async def _agent(broker: Running, agent_id: str, name: str) -> None:
-    row = AgentRow(agent_id=agent_id, name=name, tier="standard", created_at=int(time.time() * 1000))
-    await _done(broker, "agent", agent_id, Create(row, None))
-
-
-async def _done(broker: Running, kind: str, key: str, command: object) -> None:
-    answer = await broker._services.house.ask(kind, key, command)
-    if isinstance(answer, Refusal):
-        raise RuntimeError(f"{kind}: {answer}")
-
-
-def _ulid(at: int) -> str:
-    return f"{at:026d}"
 
 
 class Member(WebSocketFollower):
@@ -128,15 +103,15 @@ class Channel(Fan):
         """Connect the owner. Raises Lost, Refused."""
         self._room = room
         self._broker = broker
-        self._keys = SigningKeys.open(broker.data, int(time.time() * 1000))
+        self._tokens = Tokens(broker, "channel message")
         super().__init__(Socket(broker.dealing))
-        self._socket.ask("authenticate", {"token": self._token(room.owner)})
+        self._socket.ask("authenticate", {"token": self._tokens.of(room.owner)})
         page = self._socket.ask("get_channel_history", {"channel_id": room.channel_id, "limit": 1})
         self._before: int = page["head"]
 
     def members(self, count: int, over: str) -> list[Member | SseMember]:
         """So many members that follow from now on. Raises Lost, Refused."""
-        tokens = [self._token(agent_id) for agent_id in self._room.members[:count]]
+        tokens = [self._tokens.of(agent_id) for agent_id in self._room.members[:count]]
         room = self._room.channel_id
         if over == "sse":
             return [SseMember(self._broker.http, room, token) for token in tokens]
@@ -155,15 +130,3 @@ class Channel(Fan):
         params = {"channel_id": self._room.channel_id, "body": BODY}
         text = request(n, "send_channel_message", params)
         return Event(n, frame(text), b'"seq":%d,' % (self._before + n), self.followers)
-
-    def _token(self, agent_id: str) -> str:
-        return mint(
-            self._keys,
-            int(time.time() * 1000),
-            secrets.token_urlsafe(16),
-            self._broker.http,
-            sub=agent_id,
-            aud=f"{self._broker.http}/mcp",
-            client_id=agent_id,
-            scope="channel message",
-        )

@@ -51,12 +51,12 @@ class Connection:
         if not data:
             raise RuntimeError(f"the server closed the connection: {self._received[:500]!r}")
         self._received += data
-        found = _whole(self._received)
+        found = whole(self._received)
         if found is None:
             return False
         head, body = found
         self._received = b""
-        answer = _message(head, body)
+        answer: dict[str, Any] = json.loads(message(head, body))
         result = answer.get("result", {})
         right = {"result": f"echo {self._id}"}
         if (
@@ -111,7 +111,7 @@ class Connection:
     def _exchange(self, request: bytes) -> bytes:
         self.socket.sendall(request)
         received = b""
-        while (found := _whole(received)) is None:
+        while (found := whole(received)) is None:
             data = self.socket.recv(65_536)
             if not data:
                 raise RuntimeError(f"the server closed the connection: {received[:500]!r}")
@@ -160,7 +160,7 @@ def _drive(
     return done, time.perf_counter() - began
 
 
-def _whole(received: bytes) -> tuple[bytes, bytes] | None:
+def whole(received: bytes) -> tuple[bytes, bytes] | None:
     """Head and body of a response, once it is there whole: by its length or its last chunk."""
     head, found, rest = received.partition(b"\r\n\r\n")
     if not found:
@@ -182,9 +182,8 @@ def _unchunked(data: bytes) -> bytes:
     return body
 
 
-def _message(head: bytes, body: bytes) -> dict[str, Any]:
-    """The JSON-RPC message of a response: its body, or the data of its last event."""
+def message(head: bytes, body: bytes) -> bytes:
+    """The text of a response's JSON-RPC message: its body, or the data of its last event."""
     if b"text/event-stream" in head.lower():
-        body = [line[5:] for line in body.splitlines() if line.startswith(b"data:") and line[5:].strip()][-1]
-    message: dict[str, Any] = json.loads(body)
-    return message
+        return [line[5:] for line in body.splitlines() if line.startswith(b"data:") and line[5:].strip()][-1]
+    return body

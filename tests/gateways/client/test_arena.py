@@ -278,6 +278,28 @@ async def test_leaving_ends_a_session_unless_it_is_kept_or_something_went_wrong(
     assert (await kept.verify()).foreseen
 
 
+@pytest.mark.requirement("client.arena")
+async def test_the_agents_own_points_go_from_session_to_session(
+    autojump_clock: MockClock, table: Table
+) -> None:
+    events = table.me.events()
+    async with table.me.arena("hilo", mode="persistent") as session:
+        assert session.points == 10_000
+        while session.net == 0:
+            await session.act({**guess(session), "stake": 100})
+        assert (session.view.account.kind, session.points) == ("persistent", 10_000 + session.net)
+    async with table.me.arena("hilo", 1, "persistent") as following:
+        assert following.points == session.points
+        with pytest.raises(Refused, match="ILLEGAL_ACTION"):
+            await following.act(guess(following), stake=1_000_000)
+        assert (following.version, following.over) == (0, None)
+    assert (await following.verify()).revealed
+    with trio.fail_after(60):
+        event = await anext(events)
+    ended = {"session_id": session.session_id, "over": "stopped", "net": session.net}
+    assert (event.kind, {**event.data, **ended}) == ("arena", event.data)
+
+
 @pytest.mark.requirement("client.arena-verify")
 async def test_an_artifact_is_asked_for_until_it_comes(
     autojump_clock: MockClock, table: Table, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from broker.actors.agentdocs import read_agent
 from broker.actors.artifacts import publish
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
@@ -180,13 +181,18 @@ class ArenaActor(RecordActor[SessionRow]):
         return answer
 
     async def _look_at_time(self, row: SessionRow) -> Any:
-        """Its time is over: end it. It was played since: look again later."""
+        """Its time is over, or its agent is gone: end it. It was played since: look again later."""
         now = self.clock.now_ms()
-        if row.due is None or row.due > now:
+        if row.due is None:
             return None
-        due = min(row.changed_at, now) + self._idle_ms  # changed later than now: the clock has stepped back
-        if due > now:
-            return await self.write(replace(row, due=due), None)
+        if await read_agent(self.store, row.agent_id, now) is not None:
+            if row.due > now:
+                return None
+            due = (
+                min(row.changed_at, now) + self._idle_ms
+            )  # changed later than now: the clock has stepped back
+            if due > now:
+                return await self.write(replace(row, due=due), None)
         event = Closed(core.ended(self._live, self._secret, "expired"))
         return await self._record(row, event, None, ())
 

@@ -1,4 +1,4 @@
-"""What `turret check` finds in a store, and a restore before it says done: every call, channel, resource, stream.
+"""What `turret check` finds in a store, and a restore before it says done: every call, channel, session and stream.
 
 1. A transcript holds when broker/wire/chain.py says so; nothing is taken from the store's own columns alone.
 2. A call's document is what its log says: parties, phase, times, how it ended, and what it is found by.
@@ -15,11 +15,13 @@ import msgspec
 
 from broker.actors.calls import ConvRow, Row, log_name, pair_name
 from broker.actors.channel import channel_name
+from broker.actors.check_arena import check_arena
 from broker.actors.check_audit import Beside, check_audit, kept_wires
 from broker.actors.check_channels import check_channels
 from broker.actors.check_pushes import check_pushes
 from broker.actors.check_resources import check_resources
 from broker.actors.check_tasks import check_tasks
+from broker.core.arena import rejected_log, session_log
 from broker.store.port import Document, Entry, Fault, Snapshot, Step
 from broker.wire.call import Phase
 from broker.wire.chain import verify_transcript
@@ -37,6 +39,8 @@ class Counts(msgspec.Struct):
     channels: int = 0
     messages: int = 0
     """Of these channels."""
+    sessions: int = 0
+    """Of the arena."""
     audited: int = 0
     """Rows of the audit log."""
 
@@ -107,13 +111,26 @@ def _calls(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
         seen += count
         yield from faults
         yield count
+    for played, wrong in check_arena(snapshot):
+        logs.difference_update(each.name for each in played)
+        counts.sessions += played != ()
+        count = sum(each.rows for each in played)
+        seen += count
+        yield from wrong
+        yield count
     for log in sorted(logs):
         rows = snapshot.rows(log)
         seen += len(rows)
-        kind = "channel" if log.startswith(channel_name("")) else "conversation"
-        yield Fault("log", log, f"{len(rows)} rows, and no document of a {kind}")
+        yield Fault("log", log, f"{len(rows)} rows, and no document of a {_kind_of(log)}")
     if (stored := snapshot.count_rows()) != seen:
         yield Fault("log", "", f"{stored} rows are stored, but the logs lead to {seen}")
+
+
+def _kind_of(log: str) -> str:
+    """What a log is a log of."""
+    if log.startswith(channel_name("")):
+        return "channel"
+    return "session" if log.startswith((session_log(""), rejected_log(""))) else "conversation"
 
 
 def _call(

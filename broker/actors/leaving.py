@@ -5,7 +5,8 @@ somebody (network.md, Channels).
    again (broker.actors.record).
 2. What the agent had begun may be done just after it went. So what it let go of is looked for once more, LINGER_MS
    later: it is in no channel for good, and has no account and no webhook.
-3. Its tasks that are open, given or taken, are asked then, and fail: until none is left it is looked again.
+3. Its tasks that are open, given or taken, and its open sessions of the arena are asked then, and end: until none is
+   left it is looked again.
 """
 
 from collections.abc import Awaitable, Callable
@@ -45,7 +46,7 @@ class LeavingActor(RecordActor[LeavingRow]):
     type = LeavingRow
 
     def __init__(self, key: str, *, rouse: Callable[[str, str, Any], None], **parts: Any) -> None:
-        """`rouse`: the house's, by which its tasks are asked."""
+        """`rouse`: the house's, by which its tasks and sessions are asked."""
         super().__init__(key, **parts)
         self._rouse = rouse
 
@@ -60,19 +61,21 @@ class LeavingActor(RecordActor[LeavingRow]):
         refused = await leave_channels(self.store, self.key, self.commit)
         if refused is not None:
             return refused
-        left = LeavingRow(self.clock.now_ms() + LINGER_MS) if await self._ask_tasks() else None
+        left = LeavingRow(self.clock.now_ms() + LINGER_MS) if await self._ask_what_is_open() else None
         return await self.write(left, None, puts=await let_go(self.store, self.key))
 
-    async def _ask_tasks(self) -> bool:
-        """Have open tasks of the agent, some at least, look whether both of their agents are there; whether there are
-        any."""
+    async def _ask_what_is_open(self) -> bool:
+        """Have open tasks and sessions of the agent, some at least, look whether their agents are there; whether there
+        are any."""
         found = [
-            stored(TaskMark, each.doc, "taskmark", each.id).task_id
+            ("task", stored(TaskMark, each.doc, "taskmark", each.id).task_id)
             for side, state in product(("in", "out"), sorted(OPEN))
             for each in await self.store.find("taskmark", f"{side}.{state}", self.key, limit=AT_ONCE)
         ]
-        for task_id in found:
-            self._rouse("task", task_id, DUE)
+        sessions = await self.store.find("arena", "open", self.key, limit=AT_ONCE)
+        found += [("arena", each.id) for each in sessions]
+        for kind, id in found:
+            self._rouse(kind, id, DUE)
         return bool(found)
 
 

@@ -35,6 +35,8 @@ class Found(msgspec.Struct):
     faults: list[Fault]
     channels: int = 0
     messages: int = 0
+    sessions: int = 0
+    """Of the arena."""
     audited: int = 0
     """Rows of the audit log."""
 
@@ -98,6 +100,7 @@ def look_through(path: Path, quiet: bool, beside: Beside | None = None) -> Found
         events=counts.events,
         channels=counts.channels,
         messages=counts.messages,
+        sessions=counts.sessions,
         audited=counts.audited,
         seconds=seconds,
         count=number,
@@ -113,6 +116,8 @@ def report(found: Found) -> str:
     looked = f"{found.conversations:,} conversations, {found.envelopes:,} envelopes, {found.events:,} events"
     if found.channels:
         looked += f", {found.channels:,} channels, {found.messages:,} messages"
+    if found.sessions:
+        looked += f", {found.sessions:,} sessions of the arena"
     if found.audited:
         looked += f", {found.audited:,} rows of the audit log"
     verdict = "holds" if found.ok else f"{found.count:,} fault{'s' if found.count > 1 else ''}"

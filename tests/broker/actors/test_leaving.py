@@ -3,20 +3,25 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 
+from broker.actors.artifacts import read_artifact
 from broker.actors.channel import Do
 from broker.actors.check import Counts, check_store
 from broker.actors.endpoint import SetEndpoint
 from broker.actors.leaving import LINGER_MS
 from broker.app import Caller
+from broker.core.arena import SessionRow
 from broker.core.channel import ChannelRow, Create, Join
+from broker.core.conversation import DUE
 from broker.store import sqlite_check
 from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
 from tests.support.agents import make_agent
-from tests.support.broker import Bench, code, open_bench
+from tests.support.arena import open_session, submit
+from tests.support.broker import Bench, code, open_bench, tuned
 from tests.support.pairs import agree, told
 from tests.support.registration import OPERATOR
 from tests.support.stores import spoiled
@@ -98,6 +103,46 @@ async def test_open_tasks_of_an_agent_that_is_gone_fail(bench: Bench, autojump_c
     assert [each["by"] for each in await told(bench, ann, "task")][-2:] == ["network"] * 2
     await trio.sleep(2 * LINGER_MS / 1000)
     assert await bench.store.get("leaving", str(gone.agent)) is None
+
+
+@pytest.mark.requirement("arena.gone")
+async def test_open_sessions_of_an_agent_that_is_gone_are_over(
+    autojump_clock: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.actors.leaving.AT_ONCE", 2)
+    store = await SqliteStore.open(tmp_path / "data", hop="inline")
+    async with open_bench(tuned(store={"min_free_bytes": 0}), store) as bench:
+        ann, gone = await make_agent(bench, "Ann"), await make_agent(bench, "Gone", test=True)
+        modes = ("persistent", "simulation", "persistent")
+        left = [await open_session(bench, gone, mode=mode) for mode in modes]
+        assert code(await submit(bench, gone, left[0])) == "accepted"
+        stays = await open_session(bench, ann)
+        await bench.call("delete_test_agent", OPERATOR, agent_id=gone.agent)
+        await trio.sleep(4 * LINGER_MS / 1000)
+        for session in left:
+            document = await store.get("arena", session["session_id"])
+            assert document is not None
+            row = msgspec.json.decode(document.doc, type=SessionRow)
+            assert (row.over, row.due) == ("expired", None)
+            assert await read_artifact(store, row.ref or "") is not None
+        assert await store.find("arena", "open", str(gone.agent)) == []
+        assert await store.get("leaving", str(gone.agent)) is None
+        assert code(await submit(bench, ann, stays)) == "accepted"
+    await store.aclose()
+    with sqlite_check.opened(spoiled(tmp_path / "data")) as (snapshot, _):
+        assert snapshot is not None
+        faults = [step for step in check_store(snapshot, Counts()) if isinstance(step, Fault)]
+    assert [each for each in faults if each.where != "audit"] == []
+
+
+@pytest.mark.requirement("arena.gone")
+async def test_a_suspended_agents_sessions_wait_for_it(bench: Bench, autojump_clock: Any) -> None:
+    ann = await make_agent(bench, "Ann")
+    session = await open_session(bench, ann)
+    await bench.call("suspend_agent", OPERATOR, agent_id=ann.agent, reason="why")
+    assert await bench.broker._services.house.ask("arena", session["session_id"], DUE) is None
+    await bench.call("unsuspend_agent", OPERATOR, agent_id=ann.agent)
+    assert code(await submit(bench, ann, session)) == "accepted"
 
 
 @pytest.mark.requirement("moderation.channels")

@@ -1,0 +1,6 @@
+"""What is left of the arena's sessions in a store: whole, each of them, whatever became of the broker or the agent."""
+
+REQUIREMENTS = {
+    "arena.check": "a check names whatever in sessions, players, accounts and artifacts is not what the events say",
+    "arena.gone": "the open sessions of an agent that is gone are over a minute later; a suspended one's wait",
+}

@@ -54,6 +54,7 @@ SECTIONS = (
     "observe",
     "audit",
     "arena",
+    "games",
     "artifact",
     "tape",
 )

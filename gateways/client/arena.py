@@ -156,7 +156,7 @@ class Session:
 
         Raises Conflict where another action came first, Refused (ILLEGAL_ACTION, INSUFFICIENT_POINTS; SESSION_OVER,
         after which `over` says why). After cancelling the outcome is unknown: the same action again finds it out, and
-        any other is a Conflict where the first one was done. Nothing is ever done twice.
+        any other is a Conflict where the first one was done. Nothing is ever done twice. One task at a time.
         """
         wanted, version = {**(action or {}), **members}, self.version
         if self._unsettled is None or self._unsettled[:2] != (version, wanted):

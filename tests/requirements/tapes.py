@@ -5,4 +5,6 @@ REQUIREMENTS: dict[str, str] = {
     "tape.import": "a CSV file that is right is a tape in whole ticks, whatever its zones and the order of its columns",
     "tape.import-errors": "of a CSV file that is wrong the first wrong line is named, and nothing is taken",
     "tape.seeded": "a tape made by rule and seed is the same on every machine, for ever",
+    "trial.fills": "an order acts from the next tick on, at that tick's price, up to its size, as long as it may",
+    "trial.bounds": "no position beyond its bound, even if all that rests is filled; no more orders; closing always",
 }

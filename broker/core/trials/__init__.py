@@ -1,0 +1,1 @@
+"""Trials: a plan run on a tape (docs/reference/trial.md)."""

@@ -38,9 +38,10 @@ OWN_WORDS: Final = frozenset(
     {
         *("whoami", "update_my_profile", "create_channel"),
         *("publish_resource", "update_resource", "list_my_resources"),
+        "get_game",
     }
 )
-"""Tools whose result says of the caller what the caller said, under the same names."""
+"""Tools whose result says of the caller what the caller said, or what the broker says itself, under the same names."""
 _COMBINED: Final = frozenset({"anyOf", "oneOf", "allOf", "$ref", "not", "if"})
 _UNTRUSTED: Final = {
     "type": "boolean",

@@ -1,8 +1,9 @@
-"""The page that verifies a transcript in a browser, as one text that needs nothing else.
+"""The page that verifies a transcript or a session in a browser, as one text that needs nothing else.
 
 1. Its Content-Security-Policy lets run what stands in it, by hash, and nothing be loaded or sent: also from a file.
 2. Its scripts are the parts below, one after the other, in one function: they name nothing outside it but `turret`.
-3. It judges as broker/wire does (tests/browser/test_verify.py holds both to the same transcripts).
+3. It judges as broker/wire and broker/core/arenaverify do (tests/browser/test_verify.py and test_verify_session.py hold
+   both to the same files).
 
 Needs no server's library: `turret verify-page` prints it on a dealer's machine.
 """
@@ -18,7 +19,11 @@ import msgspec
 PATH: Final = "/verify"
 """Where the public port has it."""
 PARTS: Final = Path(__file__).parent / "parts"
-SCRIPTS: Final = ("json.js", "ed25519.js", "envelope.js", "transcript.js", "show.js")
+SCRIPTS: Final = (
+    *("json.js", "ed25519.js", "envelope.js", "transcript.js"),
+    *("chance.js", "forms.js", "hilo.js", "rfq.js", "session.js"),
+    *("sessionshow.js", "show.js"),
+)
 """In the order in which they build upon each other."""
 STYLES: Final = (Path(__file__).parent.parent / "pages/templates/turret.css", PARTS / "verify.css")
 

@@ -1,8 +1,9 @@
-// What the page does: takes a file, a drop or a paste, walks it, and shows each row with its steps. Everything that the
-// transcript holds is written as text, never as markup.
+// What the page does: takes a file, a drop or a paste, walks it, and shows each row with its steps. Everything that it
+// holds is written as text, never as markup.
 
 const PAGE_ROWS = 100;
 const MAX_FILE = 256 * 1024 * 1024;
+const MAX_SESSION = 16 * 1024 * 1024;
 const STEP_WORDS = {
   form: ["Read strictly", "JSON without ambiguity, the eight members, nothing else"],
   signature: ["Signature", "Ed25519 by `from`, over the canonical bytes"],
@@ -11,6 +12,8 @@ const STEP_WORDS = {
   turn: ["Turn", "parties, turn and type are in their place"],
   line: ["Chain", "what stands beside the envelope agrees: chain, n, conv"],
 };
+const SAID = { good: "holds", bad: "does not hold", open: "not reached" };
+const MARK = { good: "✓", bad: "✗", open: "–" };
 const WHO = { caller: "the caller", called: "the one called", wire: "the wire" };
 // What turns letters round or can't be seen is written as JSON writes it.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\u2028\u2029]/gu;
@@ -56,19 +59,24 @@ function facts(pairs) {
   return list;
 }
 
-function stepsOf(row, broken, step) {
+/** Steps as [state, word, hint, what is said of it]. */
+function stepList(steps) {
   const list = make("ul", "steps");
-  const at = step ? STEPS.indexOf(step) : STEPS.length;
-  STEPS.forEach((name, index) => {
-    const [word, hint] = STEP_WORDS[name];
-    const state = index < at ? "good" : index === at ? "bad" : "open";
-    const said = { good: "holds", bad: "does not hold", open: "not reached" }[state];
-    const mark = { good: "✓", bad: "✗", open: "–" }[state];
-    const item = make("li", state, make("span", "mark", mark), ` ${word} `, make("span", "sr", said));
+  for (const [state, word, hint, said] of steps) {
+    const item = make("li", state, make("span", "mark", MARK[state]), ` ${word} `, make("span", "sr", said));
     item.firstChild.setAttribute("aria-hidden", "true");
     item.title = `${hint}: ${said}`;
     list.append(item);
-  });
+  }
+  return list;
+}
+
+function stepsOf(row, broken, step) {
+  const at = step ? STEPS.indexOf(step) : STEPS.length;
+  const list = stepList(STEPS.map((name, index) => {
+    const state = index < at ? "good" : index === at ? "bad" : "open";
+    return [state, ...STEP_WORDS[name], SAID[state]];
+  }));
   if (!broken) {
     const proven = row.received !== null;
     const item = make("li", proven ? "good" : "open", make("span", "mark", proven ? "✓" : "–"));
@@ -149,13 +157,13 @@ function summaryOf(verdict, codes) {
   return box;
 }
 
-/** Show the rows a page at a time: a long transcript must not stall who reads it. */
-function fill(list, seen, codes) {
+/** Show rows a page at a time, each made when it is shown: a long transcript must not stall who reads it. */
+function fill(list, rows) {
   const more = $("more");
   const next = () => {
     const from = list.childElementCount;
-    for (const [row, step, broken] of seen.slice(from, from + PAGE_ROWS)) list.append(rowOf(row, codes, broken, step));
-    const left = seen.length - list.childElementCount;
+    for (const row of rows.slice(from, from + PAGE_ROWS)) list.append(row());
+    const left = rows.length - list.childElementCount;
     more.hidden = left <= 0;
     more.textContent = `Show ${Math.min(left, PAGE_ROWS)} more of ${left}`;
     if (from) list.children[from]?.querySelector("summary")?.focus();
@@ -180,19 +188,55 @@ function clear(name) {
   return ask.run;
 }
 
+/** The key or the ref in a field, "" where it is empty, null where it is none: then the field says so. */
+function hexIn(id) {
+  const text = $(id).value.trim().replace("kestrel://artifact/", "");
+  const wrong = text !== "" && !PK.test(text);
+  $(`${id}-error`).hidden = !wrong;
+  $(id).setAttribute("aria-invalid", String(wrong));
+  return wrong ? null : text;
+}
+
 async function run() {
-  const wire = $("wire").value.trim();
-  const wrong = wire !== "" && !PK.test(wire);
-  $("wire-error").hidden = !wrong;
-  $("wire").setAttribute("aria-invalid", String(wrong));
+  const [wire, ref] = [hexIn("wire"), hexIn("ref")];
   if (!ask.bytes) return;
-  if (wrong) {
-    say("Nothing is verified yet: the wire’s key that you name is none", "bad");
+  const session = isSession(ask.bytes);
+  if ((session ? ref : wire) === null) {
+    say(`Nothing is verified yet: the ${session ? "ref" : "wire’s key"} that you name is none`, "bad");
     return;
   }
+  say(`Verifying ${ask.name} …`, "busy");
+  await (session ? runSession(ref) : runTranscript(wire));
+}
+
+/** Show a verdict with what it is of: a list of rows, or a table. */
+function present(verdict, command, title, summary, table) {
+  $("summary").replaceChildren(summary);
+  $("rows-title").textContent = title;
+  $("rows").hidden = Boolean(table);
+  $("events").hidden = !table;
+  $("events").replaceChildren(...(table ? [table] : []));
+  $("command").textContent = command;
+  $("json").textContent = escaped(JSON.stringify(verdict, null, 2));
+  $("report").hidden = false;
+}
+
+async function runSession(ref) {
+  const turn = ask.run;
+  let check;
+  const verdict = await verifySession(ask.bytes, ref || null, (each) => (check = each));
+  if (turn !== ask.run) return;
+  const found = eventTable(check, verdict.fault);
+  $("rows-title").hidden = !found;
+  present(verdict, "turret arena verify", "What happened", sessionSummary(verdict, check), found?.table ?? make("div", ""));
+  fill(found?.body ?? make("tbody", ""), found?.rows ?? []);
+  const unknown = verdict.fault?.what === "game";
+  say(sessionHeadline(verdict, check), verdict.ok ? "good" : unknown ? "open" : "bad");
+}
+
+async function runTranscript(wire) {
   const turn = ask.run;
   const seen = [];
-  say(`Verifying ${ask.name} …`, "busy");
   const verdict = await verifyTranscript(ask.bytes, wire ? [wire] : [], (row, step, broken) => {
     seen.push([row, step, broken]);
     if (turn !== ask.run) throw new Error("another run has begun");
@@ -200,10 +244,9 @@ async function run() {
   const body = seen.find(([row, , broken]) => row && !broken)?.[0].envelope.body;
   const code = (name) => (/^[A-Z]{4}$/.test(body?.get(name) ?? "") ? body.get(name) : "");
   const codes = { from: code("code_from"), to: code("code_to") };
-  $("summary").replaceChildren(summaryOf(verdict, codes));
-  fill($("rows"), seen, codes);
-  $("json").textContent = escaped(JSON.stringify(verdict, null, 2));
-  $("report").hidden = false;
+  $("rows-title").hidden = false;
+  present(verdict, "turret verify", "Who said what", summaryOf(verdict, codes), null);
+  fill($("rows"), seen.map(([row, step, broken]) => () => rowOf(row, codes, broken, step)));
   say(headline(verdict), verdict.ok ? "good" : "bad");
 }
 
@@ -220,14 +263,23 @@ async function start(bytes, name) {
 async function takeFile(file) {
   if (!file) return;
   const turn = clear(file.name);
+  const large = (command) => say(`This file is too large for a browser. Run: ${command} FILE`, "bad");
   if (file.size > MAX_FILE) {
-    say("This file is too large for a browser. Run: turret verify FILE", "bad");
+    large("turret verify");
     return;
   }
-  const bytes = await file.arrayBuffer().catch(() => null);
+  const read = await file.arrayBuffer().catch(() => null);
   if (turn !== ask.run) return;
+  const bytes = read && new Uint8Array(read);
   if (bytes === null) say("The browser can’t read this file", "bad");
-  else await start(new Uint8Array(bytes), file.name);
+  else if (bytes.length > MAX_SESSION && isSession(bytes)) large("turret arena verify");
+  else await start(bytes, file.name);
+}
+
+/** A text's bytes; of an artifact without the white space that a paste puts around it. */
+function pasted(text) {
+  const bytes = encoder.encode(text);
+  return isSession(bytes) ? encoder.encode(text.trim()) : bytes;
 }
 
 async function begin() {
@@ -237,8 +289,8 @@ async function begin() {
   $("ask").hidden = Boolean(why);
   if (why) return;
   $("file").addEventListener("change", () => takeFile($("file").files[0]));
-  $("paste").addEventListener("click", () => start(encoder.encode($("text").value), "the text"));
-  $("wire").addEventListener("change", () => (ask.bytes ? start(ask.bytes, ask.name) : run()));
+  $("paste").addEventListener("click", () => start(pasted($("text").value), "the text"));
+  for (const id of ["wire", "ref"]) $(id).addEventListener("change", () => (ask.bytes ? start(ask.bytes, ask.name) : run()));
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
     event.preventDefault();
@@ -246,5 +298,5 @@ async function begin() {
   });
 }
 
-globalThis.turret = { verifyTranscript, verifySignature, JsonReader, canonicalText };
+globalThis.turret = { verifyTranscript, verifySession, verifySignature, JsonReader, canonicalText };
 begin();

@@ -21,6 +21,8 @@ VERSION: Final = 1
 TITLE: Final = "Hi-Lo"
 EDGE: Final = Fraction(1, 50)
 """The part of a fair pay-out that the house keeps."""
+KEPT: Final = 1 - EDGE
+"""The part that is paid out."""
 MIN_STAKE: Final = 1
 MAX_STAKE: Final = 1_000
 RANKS: Final = "23456789TJQKA"
@@ -154,7 +156,7 @@ def count(state: State, guess: Guess) -> int:
 
 def returns(state: State, guess: Guess) -> Fraction:
     """What one point at stake returns, before rounding down, where a guess that can come true does."""
-    return (1 - EDGE) * Fraction(sum(state.left), count(state, guess))
+    return Fraction(KEPT.numerator * sum(state.left), KEPT.denominator * count(state, guess))
 
 
 def _turned(state: State, card: str) -> State:

@@ -64,6 +64,21 @@ def test_every_session_gets_the_verdict_of_turret_arena_verify(page_file: str, o
     assert sum(not verdict["ok"] for verdict in found) > 1_000
 
 
+DRAW = """async words => {
+  const draws = new turret.Draws(null, null);
+  draws.word = async () => BigInt(words.shift());
+  return [await draws.below(3), words.length];
+}"""
+
+
+@pytest.mark.requirement("artifact.page-verdict")
+def test_a_word_of_the_last_span_that_is_not_whole_is_drawn_again(page_file: str, open_page: Opened) -> None:
+    page = open_page(WIDE).page
+    page.goto(page_file)
+    assert page.evaluate(DRAW, [str(2**64 - 1), "5"]) == [2, 0]
+    assert page.evaluate(DRAW, [str(2**64 - 2), "5"]) == [2, 1]
+
+
 def choose(watched: Watched, text: bytes, name: str = "session.json") -> None:
     watched.page.set_input_files("#file", {"name": name, "mimeType": "application/json", "buffer": text})
     watched.page.wait_for_selector("#status.good, #status.bad, #status.open")

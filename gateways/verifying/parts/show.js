@@ -298,5 +298,5 @@ async function begin() {
   });
 }
 
-globalThis.turret = { verifyTranscript, verifySession, verifySignature, JsonReader, canonicalText };
+globalThis.turret = { verifyTranscript, verifySession, verifySignature, Draws, JsonReader, canonicalText };
 begin();

@@ -139,6 +139,13 @@ def test_what_nobody_can_check_and_games_that_are_not_known_are_said_plainly(
     assert page.get_attribute("#status", "class") == "open"
     assert page.locator("#summary .steps .bad").count() == 0
     watched.seen("game-unknown")
+    choose(watched, dict(artifacts.damaged(good["stopped"]))["kind"], "trial.json")
+    assert page.inner_text("#status").startswith("Can’t be judged here: this page does not know artifacts of")
+    assert "turret.trial" in page.inner_text("#status")
+    assert page.locator("#summary .steps .bad").count() == 0
+    watched.seen("kind-unknown")
+    choose(watched, dict(artifacts.damaged(good["stopped"]))["more members"], "more.json")
+    assert page.inner_text("#status") == "Breaks: kind"
 
 
 @pytest.mark.requirement("artifact.page-shows", "verifypage.of-this-file")

@@ -42,7 +42,7 @@ const entriesOf = (event) => event.get("entries") ?? [];
 /** One check, and how far it came. */
 class SessionCheck {
   constructor() {
-    Object.assign(this, { ref: "", events: [], opened: null, live: null, holding: 0, unchecked: [], step: "form" });
+    Object.assign(this, { ref: "", kind: KIND, events: [], opened: null, live: null, holding: 0, unchecked: [], step: "form" });
   }
 
   /** Throws Wrong for the first thing that does not hold. */
@@ -77,6 +77,7 @@ class SessionCheck {
     const { value, fault, text } = readJson(bytes);
     if (fault) throw new Wrong("form", fault);
     if (canonicalText(value) !== text) throw new Wrong("form", "these bytes are not the canonical form (RFC 8785) of their value");
+    this.kind = isObject(value) && isText(value.get("kind")) ? value.get("kind") : KIND;
     const members = { kind: isText, format: isWhole, events: Array.isArray, result: () => true };
     if (!isWritten(value, form(members))) throw new Wrong("kind", "this is no artifact of a session: it has other members");
     if (value.get("kind") !== KIND || value.get("format") !== 1) throw new Wrong("kind", `${KIND}, format 1, is what is read here`);

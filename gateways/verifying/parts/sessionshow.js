@@ -22,6 +22,8 @@ function isSession(bytes) {
   return /^\s*\{\s*"(events|format|kind|result)"/.test(new TextDecoder().decode(bytes.subarray(0, 4096)));
 }
 
+/** Whether it may well be sound, but of a game or a kind that this page knows nothing of. */
+const isStrange = ({ fault }, { kind }) => fault?.what === "game" || (fault?.what === "kind" && kind !== KIND);
 const gameOf = ({ game, game_version }) => escaped(`${game} ${game_version}`);
 
 function sessionHeadline(verdict, check) {
@@ -32,12 +34,14 @@ function sessionHeadline(verdict, check) {
     return unchecked?.includes(NEVER) ? `Holds as far as it can be checked: ${played}` : `Holds: ${played}`;
   }
   if (fault.what === "game") return `Can’t be judged here: this page does not know the game ${gameOf(verdict)}`;
+  if (isStrange(verdict, check)) return `Can’t be judged here: this page does not know artifacts of the kind ${escaped(shown(check.kind))}`;
   return fault.event === undefined ? `Breaks: ${fault.what}` : `Breaks at event ${fault.event}: ${fault.what}`;
 }
 
 /** What is said under the headline where it does not hold. */
-function sessionFault({ fault }, holding) {
-  if (fault.what === "game") {
+function sessionFault({ fault }, { holding, kind }) {
+  if (isStrange({ fault }, { kind })) {
+    if (fault.what === "kind") return ["Its bytes are canonical JSON, and have the ref that stands here. Nothing else was looked at."];
     return ["Its form holds, and nothing else was looked at. Where this game is played, it can be judged: ", make("code", "", "turret arena verify FILE")];
   }
   const why = escaped(fault.message);
@@ -48,8 +52,9 @@ function sessionFault({ fault }, holding) {
 function sessionSteps(check, fault) {
   const hidden = check.unchecked.includes(NEVER) ? ["commit", "deal"] : [];
   const at = fault ? SESSION_STEPS.indexOf(check.step) : SESSION_STEPS.length;
+  const strange = isStrange({ fault }, check);
   return stepList(SESSION_STEPS.map((name, index) => {
-    const bad = index === at && fault.what !== "game";
+    const bad = index === at && !strange;
     const kept = index < at && hidden.includes(name);
     const state = bad ? "bad" : index >= at || kept ? "open" : "good";
     const [word, hint] = SESSION_WORDS[name];
@@ -60,7 +65,7 @@ function sessionSteps(check, fault) {
 function sessionSummary(verdict, check) {
   const { ok, ref, unchecked, mode, agent_id, net, balance, over } = verdict;
   const box = make("div", "");
-  if (!ok) box.append(make("p", "", ...sessionFault(verdict, check.holding)));
+  if (!ok) box.append(make("p", "", ...sessionFault(verdict, check)));
   box.append(sessionSteps(check, verdict.fault));
   if (unchecked) {
     box.append(make("p", "", "Nobody can check by this file:"), make("ul", "", ...unchecked.map((each) => make("li", "", each))));

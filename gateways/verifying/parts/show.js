@@ -230,8 +230,7 @@ async function runSession(ref) {
   $("rows-title").hidden = !found;
   present(verdict, "turret arena verify", "What happened", sessionSummary(verdict, check), found?.table ?? make("div", ""));
   fill(found?.body ?? make("tbody", ""), found?.rows ?? []);
-  const unknown = verdict.fault?.what === "game";
-  say(sessionHeadline(verdict, check), verdict.ok ? "good" : unknown ? "open" : "bad");
+  say(sessionHeadline(verdict, check), verdict.ok ? "good" : isStrange(verdict, check) ? "open" : "bad");
 }
 
 async function runTranscript(wire) {

@@ -17,7 +17,7 @@ from msgspec import Meta
 from broker.actors.once import MISMATCH, PARAM, Once, read_outcome
 from broker.store.port import Conflict, InDoubt, Remembered, Unavailable, Unit
 from broker.tools.context import Context
-from broker.wire.canonical import encode, parse
+from broker.wire.canonical import without
 from broker.wire.refusals import Refusal, refuse
 
 KEPT_MS: Final = 30 * 86_400_000
@@ -48,11 +48,8 @@ Run = Callable[[Context], Awaitable[Any]]
 
 def digest_of(text: bytes) -> bytes | Refusal:
     """What binds a key to one request: sha256 of its arguments (as JSON, `text`) in canonical form, without the key."""
-    parsed = parse(text, code="bad_request")
-    if isinstance(parsed, Refusal):
-        return parsed
-    arguments = {name: value for name, value in parsed[0].items() if name != PARAM}
-    return hashlib.sha256(encode(arguments)).digest()
+    canonical = without(text, PARAM)
+    return canonical if isinstance(canonical, Refusal) else hashlib.sha256(canonical).digest()
 
 
 def bind(context: Context, tool: str, key: str, digest: bytes) -> Once:
@@ -71,20 +68,11 @@ async def run_once(context: Context, once: Once, run: Run) -> Any:
     Refusals of its own: IDEMPOTENCY_MISMATCH; in_doubt where the first is still under way; rate_limited. Cancelling
     ends the wait; a command that reached its actor goes on.
     """
-    underway = context.services.underway
-    with trio.move_on_after(WAIT_S) as patience:
-        while True:
-            stored = await _stored(context, once)
-            if stored is not None:
-                return stored
-            digest = underway.digest(once.scope, once.key)
-            if digest is None:
-                break
-            if digest != once.digest:
-                return MISMATCH
-            await underway.wait_over(once.scope, once.key)
-    if patience.cancelled_caught:
-        return refuse("in_doubt", "the first request under this key is still under way; send it again later")
+    underway, stored = context.services.underway, await _stored(context, once)
+    if stored is None and underway.digest(once.scope, once.key) is not None:
+        stored = await _wait(context, once)
+    if stored is not None:
+        return stored
     rate, subject = context.services.key_rate, _subject(context)
     refused = rate.take(subject)
     if refused is not None:
@@ -95,6 +83,24 @@ async def run_once(context: Context, once: Once, run: Run) -> Any:
             rate.weigh(subject, len(msgspec.json.encode(answer)))
             return answer
         return answer if answer.retryable else await _final(context, once, answer)
+
+
+async def _wait(context: Context, once: Once) -> Any:
+    """Wait for the request that is being done under the key: its answer, or why there is none; None: it has none, and
+    this one is to be done. No checkpoint lies between that and the last look."""
+    underway = context.services.underway
+    with trio.move_on_after(WAIT_S):
+        while True:
+            digest = underway.digest(once.scope, once.key)
+            if digest is None:
+                return None
+            if digest != once.digest:
+                return MISMATCH
+            await underway.wait_over(once.scope, once.key)
+            stored = await _stored(context, once)
+            if stored is not None:
+                return stored
+    return refuse("in_doubt", "the first request under this key is still under way; send it again later")
 
 
 def read_stored(once: Once, remembered: Remembered | None) -> Any:

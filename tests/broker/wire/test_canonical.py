@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.wire import canonical
-from broker.wire.canonical import canonicalize, encode, members, number, parse, quick, read, scan
+from broker.wire.canonical import canonicalize, encode, members, number, parse, quick, read, scan, without
 from broker.wire.ids import MAX_SAFE
 from broker.wire.refusals import Refusal
 from tests.support.vectors import NUMBERS, OBJECTS, SUITE, VALUES, VECTORS, spellings
@@ -108,6 +108,18 @@ def test_however_a_value_is_written_its_canonical_form_is_the_same(data: st.Data
     for each in (text, expected, json.dumps(value, ensure_ascii=False, indent=1).encode()):
         fast = quick(each)
         assert fast is None or (fast[1] == expected and encode(fast[0]) == expected)
+
+
+@pytest.mark.requirement("canonical.fast-path-agrees")
+@given(st.data(), OBJECTS)
+def test_what_is_left_without_a_member_has_the_canonical_form_of_an_object(
+    data: st.DataObject, value: dict[str, Any]
+) -> None:
+    name = data.draw(st.sampled_from([*value, "none"]))
+    left = {each: member for each, member in value.items() if each != name}
+    for text in (data.draw(spellings(value)).encode(), rfc8785.dumps(value)):
+        assert without(text, name) == rfc8785.dumps(left)
+    assert without(b'{"a":1,"a":2}', name) == refused(b'{"a":1,"a":2}', code="bad_request")
 
 
 @pytest.mark.requirement("canonical.fast-path-agrees")

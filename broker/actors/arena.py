@@ -113,6 +113,7 @@ class ArenaActor(RecordActor[SessionRow]):
             return None if isinstance(command, Due) else NO_SESSION
         match command:
             case Look():
+                await self.confirm()
                 return show(self._game, row, self._live, (await self._points(row))[0])
             case Submit():
                 return await self._submit(row, command)
@@ -168,6 +169,7 @@ class ArenaActor(RecordActor[SessionRow]):
 
     async def _reject(self, command: Submit, refusal: Refusal) -> Refusal:
         """Keep a rejected attempt, and its answer where that is final."""
+        await self.confirm()
         final = None if refusal.retryable else command.once
         if self._rejected >= REJECTED_KEPT:
             return refusal

@@ -116,10 +116,12 @@ class PlayerActor(RecordActor[PlayerRow]):
             player = replace(player, day=today, opened=0)
         refused = await self._judge_limits(player, claimed=allowance(agent).publishes)
         if refused is not None:
+            await self.confirm()
             return refused
         secret = await next_secret(self.store, self._vault, self.key, player.games)
         commit = commit_of(secret, self.key, player.games)
         if command.config.commit not in (None, commit):
+            await self.confirm()
             return refuse(
                 "CONFLICT", "another session was opened meanwhile: look at next_commit again", commit=commit
             )

@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from broker.actors.actor import Actor
+from broker.actors.actor import Actor, Stop
 from broker.actors.once import MISMATCH, Once, read_outcome
 from broker.actors.overdue import Overdue
 from broker.clock import Clock
@@ -96,6 +96,14 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
         """The document as it stands."""
         assert self.state is not None  # load() always gives one
         return self.state.row
+
+    async def confirm(self) -> None:
+        """Before an answer that writes no document. Raises Stop where the document was written beside us, by a commit
+        in doubt that has landed: the command is asked again of an actor that has read it."""
+        document = await self.store.get(self.kind, self.key)
+        assert self.state is not None
+        if self.state.version != (0 if document is None else document.version):
+            raise Stop
 
     async def write(
         self,

@@ -22,4 +22,21 @@ MUTANTS = (
         "if await read_agent(self.store, row.agent_id, now) is not None:",
         "if True:",
     ),
+    (
+        "arena.program",
+        ACTOR,
+        "puts = () if put is None or not event.entries else (put(event),)",
+        "puts = ()",
+    ),
+    ("arena.program", ACTOR, "final = None if refusal.retryable else command.once", "final = None"),
+    ("arena.program", ACTOR, "self._rejected = last[0].n + 1 if last else 0", "self._rejected = 0"),
+    ("arena.program", PLAYER, "if balance == 0:", "if False:"),
+    (
+        "arena.late-commit",
+        ACTOR,
+        "            case Look():\n                await self.confirm()\n",
+        "            case Look():\n",
+    ),
+    ("arena.late-commit", ACTOR, "        await self.confirm()\n        final =", "        final ="),
+    ("arena.late-commit", PLAYER, "await self.confirm()\n            return refuse(", "return refuse("),
 )

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from broker.actors.arena import Look, Rejected, Submit
+from broker.actors.arena import ArenaActor, Look, Rejected, Submit
 from broker.actors.player import NO_AGENT, Open
 from broker.core import arena as core
 from broker.core.arena import NO_SESSION, Mode, SessionRow
@@ -274,12 +274,7 @@ def read_config(game: Game, config: dict[str, Any]) -> Common | Refusal:
     try:
         read: Common = msgspec.convert(msgspec.json.decode(encode(config)), game.Config)
     except (msgspec.ValidationError, RecursionError) as error:
-        return refuse("bad_request", f"config: {error}", path="config")
-    if read.client_seed is not None and not 0 < len(read.client_seed) <= core.MAX_CLIENT_SEED:
-        said = f"config.client_seed has 1 to {core.MAX_CLIENT_SEED} characters"
-        return refuse("bad_request", said, path="config.client_seed")
-    if not 1 <= read.points <= core.MAX_POINTS:
-        return refuse("bad_request", f"config.points is 1 to {core.MAX_POINTS}", path="config.points")
+        return refuse("bad_request", f"config: {error}"[: core.MAX_WHY], path="config")
     return read
 
 
@@ -316,10 +311,18 @@ async def _mine(context: Context, session_id: str, *, acting: bool = False) -> S
     """A session that the caller may see; one of others is as one that never was, also in what it costs. Owners see
     those of an agent that is suspended; nobody acts in them."""
     services, caller = context.services, context.caller
-    row = await read_row(services.store, SessionRow, "arena", session_id)
+    row = _alive(services, session_id)
+    if row is None or row.agent_id != caller.agent:
+        row = await read_row(services.store, SessionRow, "arena", session_id)
     if caller.agent is not None:
         return row if row is not None and row.agent_id == caller.agent else NO_SESSION
     agent = await agents.find(services, session_id if row is None else row.agent_id)
     if row is None or agent is None or not may_play(caller, agent):
         return NO_SESSION
     return SUSPENDED if acting and agent.suspended is not None else row
+
+
+def _alive(services: Services, session_id: str) -> SessionRow | None:
+    """A session as its actor has it, where that is in memory: whose it is and how it is played never change."""
+    actor = services.house.alive("arena", session_id)
+    return actor.state.row if isinstance(actor, ArenaActor) and actor.state is not None else None

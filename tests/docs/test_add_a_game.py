@@ -1,6 +1,7 @@
 """The game of docs/how-to/add-a-game.md: made from the page, played through the tools, its artifact verified."""
 
 import importlib
+import os
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -97,6 +98,6 @@ def test_without_a_function_the_start_says_what_the_page_says(
     module = turret.directory / "dice.py"
     module.write_text(module.read_text().replace("def observe(", "def _observe("))
     (turret.directory / "turret.toml").write_text(blocks(PAGE, "toml")[0])
-    monkeypatch.setenv("PYTHONPATH", str(turret.directory))
+    monkeypatch.setenv("PYTHONPATH", str(turret.directory), prepend=os.pathsep)
     flags = ("--data", "data", "--bind", "127.0.0.1:0", "--dealing-bind", "127.0.0.1:0")
     assert refused_to_serve("--config", "turret.toml", *flags) == blocks(PAGE, "text")[0]

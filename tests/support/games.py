@@ -21,10 +21,12 @@ class Given(Draws):
     def __init__(self, values: Iterator[int]) -> None:
         super().__init__("00", b"", "")
         self._values = values
+        self.asked: list[int] = []
 
     def below(self, n: int) -> int:
         value = next(self._values)
         assert 0 <= value < n
+        self.asked.append(n)
         return value
 
 

@@ -193,6 +193,8 @@ DAMAGES: dict[str, tuple[bytes, Damage, str, int | None]] = {
         "end",
         7,
     ),
+    "kept, entries": (KEPT, at(1, "entries", 0, 1, to=plus(1)), "points", 1),
+    "kept, entry to the mint": (KEPT, at(1, "entries", 0, 0, to="mint"), "points", 1),
     "kept, balance": (KEPT, at(3, "balance", to=plus(1)), "points", 3),
     "kept, beyond JSON": (
         KEPT,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -47,14 +48,15 @@ def flat(reference: int = 10_000, size: int = 3, inventory: int = 0, **config: A
 @pytest.mark.requirement("games.rfq")
 def test_a_request_is_made_of_five_draws_in_their_order() -> None:
     #                size move side informed distance
-    given = Given(iter([4, 20, 1, 0, 20, 0, 0, 0, 0, 0, 2, 10, 1, 0, 7, 1, 3, 0, 1, 2, 0, 13, 1, 2, 5]))
+    given = Given(iter([4, 20, 1, 0, 20, 0, 0, 0, 0, 0, 2, 10, 0, 0, 7, 1, 3, 0, 1, 2, 0, 13, 1, 2, 5]))
     assert rfq.deal(Config(steps=5), given) == [
         Request(5, 10, "buys", 20),  # informed, before a rise: a buyer, whatever was drawn
         Request(1, -10, "sells", 0),  # informed, before a fall
-        Request(3, 0, "sells", 7),  # informed, but nothing moves: as drawn
+        Request(3, 0, "buys", 7),  # informed, but nothing moves: as drawn
         Request(2, -7, "buys", 2),
         Request(1, 3, "sells", 5),
     ]
+    assert given.asked == [5, 21, 2, 3, 21] * 5
 
 
 @pytest.mark.requirement("games.rfq")
@@ -186,11 +188,13 @@ def test_the_legal_actions_are_those_that_are_taken(state: State, points: int, d
     assert both == (within and price < other)
 
 
-@pytest.mark.requirement("games.covered")
-@given(st.randoms(use_true_random=False), st.integers(1, 900), volatilities, st.integers(5, 50))
+@pytest.mark.requirement("games.covered", "games.pure")
+@given(st.integers(0, 1 << 32), st.integers(1, 900), volatilities, st.integers(5, 50))
 def test_a_session_never_owes_points_and_its_facts_are_its_state(
-    random: Any, points: int, volatility: int, limit: int
+    number: int, points: int, volatility: int, limit: int
 ) -> None:
+    random = Random(number)
+
     def choose(legal: list[dict[str, Any]]) -> dict[str, Any]:
         box = legal[0]
         action = {side: random.randint(box[side]["min"], box[side]["max"]) for side in box if side != "type"}
@@ -208,6 +212,12 @@ def test_a_session_never_owes_points_and_its_facts_are_its_state(
     assert live.ended.over in ("tape_over", "bust")
     assert live.balance >= 0
     assert abs(live.state.inventory) <= limit
+    cash, asked = 0, again[0].facts["size"]  # what was paid and got, and the position at the last reference
+    for each in again[1:]:
+        facts = each.facts
+        cash += {"buys": 1, "sells": -1}.get(facts.get("client"), 0) * asked * facts.get("price", 0)
+        asked = facts.get("size")
+    assert live.net == cash + live.state.inventory * live.state.reference
     assert (live.ended.over == "tape_over") == (live.state.step == 50) == (live.state.size == 0)
     if live.ended.over == "bust":
         assert live.balance < abs(live.state.inventory) * volatility

@@ -21,8 +21,6 @@ Mode = Literal["simulation", "persistent"]
 Account = Literal["player", "house", "mint"]
 Entry = tuple[Account, int]
 """Points that come to an account (or, negative, go from it)."""
-MAX_POINTS: Final = 1_000_000
-MAX_CLIENT_SEED: Final = 64
 MAX_WHY: Final = 300
 """Characters of why an action is illegal: it may quote what was sent."""
 REJECTED_KEPT: Final = 1_000

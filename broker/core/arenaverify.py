@@ -14,8 +14,6 @@ import msgspec
 
 from broker.core.arena import (
     KIND,
-    MAX_CLIENT_SEED,
-    MAX_POINTS,
     Acted,
     Closed,
     Ended,
@@ -191,8 +189,6 @@ def _read(content: bytes) -> _Artifact:
 def _config(game: Game, opened: Opened) -> Common:
     config: Common = _written_out("config", opened.config, game.Config, 0)
     seed = config.client_seed
-    if not 1 <= config.points <= MAX_POINTS or not (seed is None or 1 <= len(seed) <= MAX_CLIENT_SEED):
-        raise _Broken("config", "the points or the client seed are out of bounds", 0)
     if opened.client_seed != seed if seed is not None else _HEX.fullmatch(opened.client_seed) is None:
         raise _Broken("config", "the client seed is not the config's, nor a sha256", 0)
     if config.commit not in (None, opened.commit):

@@ -49,7 +49,7 @@ async def test_fifty_identical_actions_have_one_outcome_and_one_answer(bench: Be
 async def test_of_twenty_bots_on_one_version_one_acts_and_the_others_hear_that_it_did(bench: Bench) -> None:
     ann = await make_agent(bench, "Ann")
     session = await open_session(bench, ann, mode="persistent")
-    asks = [partial(submit, bench, ann, session, call("higher", stake)) for stake in range(1, 21)]
+    asks = [partial(submit, bench, ann, session, call("same", stake)) for stake in range(1, 21)]
     answers = await at_once(*asks)
     assert Counter(map(code, answers)) == {"accepted": 1, "CONFLICT": 19}
     assert {each.detail["version"] for each in answers if code(each) == "CONFLICT"} == {1}
@@ -110,7 +110,7 @@ async def test_the_account_is_changed_one_after_the_other_on_the_disk_too(tmp_pa
 async def test_who_plays_and_who_stops_at_once_do_not_both(bench: Bench) -> None:
     ann = await make_agent(bench, "Ann")
     session = await open_session(bench, ann)
-    actions = [call("higher"), {"type": "stop"}, call("lower"), {"type": "stop"}]
+    actions = [call("same"), {"type": "stop"}, call("same", 2), {"type": "stop"}]
     answers = await at_once(*(partial(submit, bench, ann, session, each) for each in actions))
     codes = Counter(map(code, answers))
     assert codes["accepted"] == 1

@@ -8,9 +8,10 @@
 
 import re
 from types import ModuleType
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Annotated, Any, Final, Literal, Protocol, cast
 
 import msgspec
+from msgspec import Meta
 
 from broker.core.chance import Draws
 
@@ -25,14 +26,34 @@ Over = str
 class Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What config has in every game; a game's Config adds its own to it."""
 
-    client_seed: str | None = None
-    """Your part of the chance, at most 64 characters; without it sha256 of the idempotency_key."""
-    commit: str | None = None
-    """The next_commit that you saw: if it is another by now, nothing is opened (CONFLICT)."""
-    points: int = 1_000
-    """What the account of a simulation opens with, 1 to 1,000,000."""
-    reveal: Literal["on_end", "never"] = "on_end"
-    """Whether seed and salt are shown when the session is over."""
+    client_seed: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=64,
+                description="your part of the chance; without it the sha256 of the idempotency_key",
+            ),
+        ]
+        | None
+    ) = None
+    commit: (
+        Annotated[
+            str,
+            Meta(
+                max_length=64,
+                description="the next_commit that you saw: if it is another by now, nothing is opened (CONFLICT)",
+            ),
+        ]
+        | None
+    ) = None
+    points: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="what the account of a simulation opens with")
+    ] = 1_000
+    reveal: Annotated[
+        Literal["on_end", "never"],
+        Meta(description="whether seed and salt are shown when the session is over"),
+    ] = "on_end"
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -29,6 +29,8 @@ _NEXT: Final = frozenset(
     (
         "/owner",
         "/owner/agent",
+        "/owner/sessions",
+        "/owner/session",
         "/owner/claim",
         "/owner/requests",
         "/owner/grants",

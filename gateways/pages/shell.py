@@ -1,6 +1,7 @@
 """From a template to an answer: every page has the same frame, the same headers, and no text but as text.
 
 1. A page loads nothing but our own style: no script, no image, no font, nothing of others (Content-Security-Policy).
+   One that renews itself (gateways.pages.sessions) also loads a script of ours, and needs it for nothing else.
 2. What people wrote is escaped where it is written out, and stands in a <bdi>, so that no letters of another direction
    turn the words around it.
 3. A form goes to us alone: who leaves for another site leaves by a page with a link (`back.html`), since browsers hold

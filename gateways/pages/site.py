@@ -3,6 +3,7 @@
 What a page does is a function from a Visit to a Page or a Moved. It asks the broker by verbs (face "signin") alone.
 """
 
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -72,6 +73,15 @@ class Site:
         given = {name: value for name, value in params.items() if value is not None}
         answer = await self._broker.signin(visit.caller, verb, msgspec.json.encode(given))
         return answer if isinstance(answer, Refusal) else msgspec.to_builtins(answer)
+
+    def asset(self, name: str, text: bytes, kind: str) -> str:
+        """A file that pages load, under /pages/: its address, which changes with it."""
+
+        async def view() -> Response:
+            return self._shell.respond_asset(text, kind)
+
+        self._app.add_url_rule(f"/pages/{name}", f"an asset: {name}", view)
+        return f"/pages/{name}?{hashlib.sha256(text).hexdigest()[:12]}"
 
     def sign_in(self, session: str, path: str) -> Moved:
         """On with another cookie: somebody is signed in from now on."""
@@ -163,7 +173,7 @@ def away(refusal: Refusal) -> Page:
     if refusal.code == "rate_limited":
         text = f"This was tried too often. Try again in {wait_words(refusal)}."
         return message("Too many tries", text, status=429)
-    if refusal.code in ("not_found", "unauthenticated"):
+    if refusal.code in ("not_found", "NOT_FOUND", "unauthenticated"):
         text = "It may be over, or it was answered already. Look at your page for what there is."
         return message("There is nothing like that here", text, status=404, back="/owner")
     return message("This can’t be done", sentence(refusal.message), status=refusal.status, back="/owner")

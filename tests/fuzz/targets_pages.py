@@ -102,6 +102,8 @@ def sound(sent: list[dict[str, Any]]) -> None:
         )
         return
     text = b"".join(message.get("body", b"") for message in sent[1:]).decode()
+    if text.startswith('<div id="live"'):  # a part of a page
+        return
     expect(Document(text).faults == [], f"{Document(text).faults}")
 
 
@@ -123,6 +125,8 @@ SEEDS = [
     *(f"GET {path}\n{COOKIE}\n\n".encode() for path in (
         "/sign-in?next=/owner", "/sign-up?invitation=abc", "/owner?done=claimed", "/owner/claim", "/owner/requests",
         "/owner/agent?id=ag_01KVY19F5JERCW57K0QBWQ1Y7N&done=key",
+        "/owner/sessions?agent=ag_01KVY19F5JERCW57K0QBWQ1Y7N&which=open&after=open-7",
+        "/owner/session?id=as_01KVY19F5JERCW57K0QBWQ1Y7N&before=3", "/owner/session/live?id=as_1&since=1&mark=1.0",
         "/owner/grants", "/owner/password", "/consent?ask=abc", "/directory?q=%D9%85%F0%9F%98%80&capability=fx",
     )),
     b"GET /sign-in?next=%2Fowner\nhost: turret.test\norigin: http://turret.test\n\n",
@@ -134,6 +138,7 @@ SEEDS = [
     form("/owner/grants", grant_id="gr_1"),
     form("/owner/agent", id=AGENT_ID, do="key", kid="k"),
     form("/owner/agent", id="<b>", do="policy", policy="deny"),
+    form("/owner/session", id="as_01KVY19F5JERCW57K0QBWQ1Y7N", key="k"),
     form("/owner/password", password="old", new_password="correct horse"),
     form("/consent", ask="abc", decision="allow", subject=AGENT_ID, scope=["message"]),
     form("/consent", ask="<b>", decision="allow"),

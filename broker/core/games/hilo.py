@@ -132,7 +132,7 @@ def fold(state: State, facts: Facts) -> State:
 
 
 def observe(state: State) -> dict[str, Any]:
-    """The open card, those seen before it in their order, and how many of each rank are left."""
+    """The open card, all that were turned in their order (it is the last), and how many of each rank are left."""
     return {
         "current": state.current,
         "seen": list(state.seen),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.actors.artifacts import read_artifact
 from broker.config import Arena
 from broker.core.arena import artifact_of
 from broker.core.arenaverify import NEVER, PERSISTENT, Report, verify
@@ -17,7 +18,11 @@ from broker.core.games import hilo, rfq
 from broker.core.games.game import Game
 from broker.core.games.table import Table, load
 from broker.wire.canonical import encode
-from tests.support.games import AGENT, SECRET, played
+from broker.wire.refusals import Refusal
+from tests.support.agents import make_agent
+from tests.support.arena import open_session, submit
+from tests.support.broker import Bench
+from tests.support.games import AGENT, SECRET, plain, played
 
 GAMES = load(Arena().games)
 Damage = Callable[[Any], None]
@@ -285,6 +290,28 @@ def test_a_game_that_is_not_known_is_no_crash() -> None:
     found = verify(WHOLE, Table([]))
     assert found.fault is not None
     assert (found.fault.what, found.game) == ("game", "rfq")
+
+
+@pytest.mark.requirement("games.verify")
+async def test_sessions_with_one_persistent_account_hold_each_by_itself(bench: Bench) -> None:
+    """What the other one won and lost between two events is no fault of this one."""
+    ann = await make_agent(bench, "Ann")
+    sessions = [await open_session(bench, ann, name, mode="persistent") for name in ("hilo", "rfq", "hilo")]
+    for n in range(12):
+        for at, session in enumerate(sessions):
+            action = {"type": "stop"} if n == 11 else plain(session["legal_actions"])
+            done = await submit(bench, ann, session, action)
+            assert not isinstance(done, Refusal), done
+            sessions[at] = done["session"]
+    store = bench.broker._services.store
+    found = []
+    for session in sessions:
+        content = await read_artifact(store, session["artifact"]["ref"])
+        assert content is not None
+        found.append(verify(content, GAMES, session["artifact"]["ref"]))
+    assert [each.fault for each in found] == [None] * 3
+    assert {each.unchecked for each in found} == {(PERSISTENT,)}
+    assert sum(each.net or 0 for each in found) == sessions[-1]["account"]["balance"] - 10_000
 
 
 _values = st.none() | st.booleans() | st.integers(-(1 << 53) + 1, (1 << 53) - 1) | st.text(max_size=5)

@@ -197,6 +197,8 @@ CHANGES: dict[str, Change] = {
     "config knows less": lambda made: made["events"][0]["config"].pop("reveal"),
     "decks": within(0, "config", decks=9),
     "steps": within(0, "config", steps=251),
+    "a lower limit": within(0, "config", inventory_limit=5),
+    "another limit": within(0, "config", inventory_limit=21),
     "fewer steps": within(0, "config", steps=1),
     "reveal": within(0, "config", reveal="never"),
     "reveal at the end": within(0, "config", reveal="on_end"),
@@ -208,6 +210,10 @@ CHANGES: dict[str, Change] = {
     "opening balance": event(0, balance=1001),
     "no balance": event(0, balance=0, entries=[]),
     "balance": event(2, balance=3),
+    "points beyond numbers": event(
+        2, balance=2**53 - 1, entries=[["house", 2**53 - 1], ["player", 1 - 2**53]]
+    ),
+    "balance beyond numbers": event(2, balance=2**53 - 1),
     "balance below 0": event(2, balance=-1),
     "entries that do not sum to 0": event(2, entries=[["house", -5], ["player", 6]]),
     "entries of the mint": event(2, entries=[["mint", -5], ["player", 5]]),
@@ -228,6 +234,11 @@ CHANGES: dict[str, Change] = {
     "no bid": within(1, "action", bid=None),
     "an ask": within(1, "action", ask=1_000_001),
     "an action knows more": within(1, "action", note="hello"),
+    "crossed": event(1, action={"type": "quote", "bid": 10_001, "ask": 10_001}),
+    "quoted too wide": event(1, action={"type": "quote", "bid": 9_000}),
+    "quoted to lose": lambda made: event(
+        1, action={"type": "quote", "bid": 10_000 + 2 * made["events"][0]["config"]["volatility"]}
+    )(made),
     "another action": event(1, action={"type": "pass"}),
     "an action without a type": event(1, action={}),
     "stopped before": event(1, action=STOP),

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from broker.core.arenaverify import What, verify
+from tests.broker.core.test_arenaverify import DAMAGES, damaged
 from tests.browser import artifacts
 from tests.browser.conftest import LOOKS, WIDE, Look, Opened, Watched
 from tests.browser.test_verify import page_file
@@ -19,8 +20,8 @@ JUDGE = """async cases => {
   for (const [text, ref] of cases) found.push(await turret.verifySession(bytes(text), ref));
   return found;
 }"""
-MSGSPECS = frozenset({"event", "kind", "config", "action", "facts", "deal"})
-"""What does not hold where msgspec, or an exception, says why."""
+MSGSPECS = frozenset({"event", "kind", "config", "action", "facts", "deal", "result"})
+"""What does not hold where msgspec, or an exception, may say why."""
 
 
 def judged(page: Any, cases: list[tuple[bytes, str | None]]) -> list[dict[str, Any]]:
@@ -53,6 +54,7 @@ def test_every_session_gets_the_verdict_of_turret_arena_verify(page_file: str, o
               for how, each in artifacts.damaged(text)]  # fmt: skip
     cases += [(f"{name}: by chance", each, None) for n, (name, text) in enumerate(good.items())
               for each in artifacts.mutated(text, 40, n)]  # fmt: skip
+    cases += [(name, damaged(text, damage), None) for name, (text, damage, _, _) in DAMAGES.items()]
     ref = expected(good["shoe"], None)["ref"]
     cases += [("its ref", good["shoe"], ref), ("another ref", good["stopped"], ref)]
     found = judged(page, [(text, ref) for _, text, ref in cases])

@@ -111,6 +111,10 @@ class Talker:
                     await settle(http, asked)
                     self.asked.append(asked)
                     self.pending = None
+                    self.heard(asked)
+
+    def heard(self, asked: Asked) -> None:
+        """It was answered for good."""
 
     async def follow(self, broker: Served, channel_id: str) -> None:
         """See the channel's messages from the last one seen on, until the broker is gone."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
@@ -72,6 +72,13 @@ async def run(program: list[Step]) -> None:
 @pytest.mark.requirement("arena.program")
 @settings(max_examples=(settings.default or settings()).max_examples // 2)
 @given(programs)
+@example(
+    [Open(0), Act(0, "bad", way="applied", crash=True), Act(0, "bad"), Restart(), Act(0, behind=1), Again(1)]
+)
+@example(
+    [Open(2), *[Act(0, "big")] * 12, Open(2), Open(2, mode="simulation"), Act(1, way="applied"), Again(1)]
+)
+@example([Open(0), Open(0), Act(0, "big", way="late"), Act(1, way="late"), Land(), Wait(2_570), Wait(1_130)])
 def test_every_answer_of_an_arena_program_is_the_one_that_the_law_predicts(program: list[Step]) -> None:
     trio.run(run, program, clock=MockClock(autojump_threshold=0))
 

@@ -1,4 +1,4 @@
-"""What is read from the disk: rows of a store, and the configuration."""
+"""What is read from the disk: rows of a store, the configuration, and the artifacts of sessions."""
 
 import tempfile
 from contextlib import suppress
@@ -8,16 +8,25 @@ import msgspec
 import trio
 
 from broker.actors.calls import ConvRow, Row, log_name, read_state
+from broker.config import Arena
+from broker.core.arena import artifact_of
+from broker.core.arenaverify import Report, verify
+from broker.core.games import hilo, rfq
+from broker.core.games.table import load as load_games
 from broker.core.machine import Now
 from broker.store.memory import MemoryStore
 from broker.store.port import Append, Put, Unavailable, Unit
+from broker.wire.canonical import canonicalize
+from broker.wire.refusals import Refusal
 from gateways.configure import ConfigError, Configuration, load
 from tests.fuzz.harness import Meter, Target, in_loop
 from tests.fuzz.inputs import TOKENS
 from tests.fuzz.targets_wire import expect
+from tests.support.games import played
 from tests.support.vectors import VALID, envelope_rows
 
 CONV = "a1b2c3d4e5f6a7b8"
+GAMES = load_games(Arena().games)
 NOW = Now(1_782_345_678_000, 100.0)
 
 
@@ -78,6 +87,15 @@ def environment(data: bytes, meter: Meter) -> None:
         expect(isinstance(load(None, named), Configuration), "no configuration")
 
 
+def session(data: bytes, meter: Meter) -> None:
+    """As it stands, and in the canonical form of what it says: so that what is in it is read too."""
+    text = canonicalize(data)
+    for each in {data, data if isinstance(text, Refusal) else text}:
+        found: Report = meter.call(verify, each, GAMES)
+        expect(found.ok == (found.fault is None), "a verdict without a reason")
+        expect(not found.ok or found.over is not None, "it holds, and is not over")
+
+
 CONFIGS = [
     b'transcripts = "parties"\n[serve]\nbind = "127.0.0.1:0"\nbehind_proxy = ["10.0.0.0/8"]\n[limits]\nrings = 70\n',
     b'[serve]\npublic_url = "https://a.example"\nallowed_origins = ["https://b.example:8443"]\ntls_cert = "a"\n'
@@ -94,7 +112,18 @@ VARIABLES = [
     b"TRANSCRIPTS=open\nPUBLIC_URL=https://a",
 ]
 
+SESSIONS = [
+    artifact_of(played(game, actions=4, reveal=reveal))
+    for game in (hilo, rfq)
+    for reveal in ("on_end", "never")
+]
+SESSION_TOKENS = [
+    b'"type":"stop"', b'"facts":{}', b'"entries":[]', b'"card":"ZZ"', b'"reference":-1', b'"size":0', b'"decks":8',
+    b'"balance":9007199254740991', b'"games":-1', b'"ended":{"over":"x"}', b'"bid":null', b'"client":"buys"', b"true",
+]  # fmt: skip
+
 TARGETS = [
+    Target("session", session, SESSIONS, [*TOKENS, *SESSION_TOKENS], examples=200),
     Target(
         "rows",
         rows,

@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
+import trio
 
-from broker.actors.actor import Actor, Stop
+from broker.actors.actor import Actor, Stop, Write
 from broker.actors.once import MISMATCH, Once, read_outcome
 from broker.actors.overdue import Overdue
 from broker.clock import Clock
 from broker.store.port import Append, Deliver, Put, Store, Unit
 from broker.store.stored import stored
+from broker.wire.refusals import Refusal
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 Index = tuple[tuple[str, str | int], ...]
@@ -119,6 +121,40 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
 
         Raises Stop where something was written beside us: the command is asked again of an actor that has read it.
         """
+        unit = self._unit(row, answer, once, puts, events, append)
+        if unit is None:
+            return answer
+        refused = await self.commit(unit)
+        if refused is not None:
+            return refused
+        self._written(row)
+        return answer
+
+    def change(
+        self,
+        row: RowT,
+        answer: Any,
+        then: Callable[[], None],
+        *,
+        once: Once | None = None,
+        puts: Sequence[Put] = (),
+        append: Append | None = None,
+    ) -> Write:
+        """The same for `decide`: what is committed, and answered with `answer` once it is and `then` was called."""
+        unit = self._unit(row, answer, once, puts, (), append)
+        assert unit is not None  # the row stands in it
+        return _Change(self, unit, row, answer, then)
+
+    def _unit(
+        self,
+        row: RowT | None,
+        answer: Any,
+        once: Once | None,
+        puts: Sequence[Put],
+        events: Sequence[Told],
+        append: Append | None,
+    ) -> Unit | None:
+        """What is committed; None: nothing."""
         state = self.state
         assert state is not None
         at = self.clock.now_ms()
@@ -130,23 +166,24 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
             remember=once.remember(answer) if once is not None else None,
         )
         if once is not None:
-            if unit.append or unit.puts or unit.deliver:
-                unit = msgspec.structs.replace(unit, puts=(*unit.puts, *once.notes(self.key)))
-            else:
+            if not (unit.append or unit.puts or unit.deliver):
                 once.nothing_to_tell()
-        if not (unit.append or unit.puts or unit.deliver or unit.remember):
-            return answer
-        refused = await self.commit(unit)
-        if refused is not None:
-            return refused
-        if changed:
-            state.row = row
-            state.version = state.version + 1 if row is not None else 0
-            self.stands(row)
-            for name, value in self.index_of(row) if row is not None else ():
-                if name == "due" and isinstance(value, int):
-                    self._nudge(value)
-        return answer
+            elif notes := once.notes(self.key):
+                unit = msgspec.structs.replace(unit, puts=(*unit.puts, *notes))
+        return unit if unit.append or unit.puts or unit.deliver or unit.remember else None
+
+    def _written(self, row: RowT | None) -> None:
+        """The row was committed, if it is another one."""
+        state = self.state
+        assert state is not None
+        if row is state.row:
+            return
+        state.row = row
+        state.version = state.version + 1 if row is not None else 0
+        self.stands(row)
+        for name, value in self.index_of(row) if row is not None else ():
+            if name == "due" and isinstance(value, int):
+                self._nudge(value)
 
     def _put(self, row: RowT | None) -> Put:
         assert self.state is not None
@@ -156,6 +193,29 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
 
     def _read(self, doc: bytes) -> RowT:
         return stored(self.type, doc, self.kind, self.key)
+
+
+class _Change(Write):
+    """A row that was decided on without waiting."""
+
+    __slots__ = ("_actor", "_answer", "_row", "_then")
+
+    def __init__(
+        self, actor: RecordActor[Any], unit: Unit, row: Any, answer: Any, then: Callable[[], None]
+    ) -> None:
+        self.began = trio.current_time()
+        self.unit = unit
+        self._actor = actor
+        self._row = row
+        self._answer = answer
+        self._then = then
+
+    def settle(self, refused: Refusal | None) -> Any:
+        if refused is not None:
+            return refused
+        self._actor._written(self._row)
+        self._then()
+        return self._answer
 
 
 def _deliver(event: Told, at: int) -> Deliver:

@@ -28,7 +28,7 @@ MUTANTS = (
     ("arena.artifact-hash", ARTIFACTS, "if ref_of(document.doc) != ref:", "if False:"),
     ("arena.limits", PLAYER, "if player.opened >= a_day:", "if player.opened > a_day:"),
     ("arena.limits", PLAYER, "if player.day != today:", "if False:"),
-    ("arena.limits", PLAYER, "limit=most)) >= most:", "limit=most)) > most:"),
+    ("arena.limits", PLAYER, "        if self._most_open >= most:", "        if self._most_open > most:"),
     (
         "arena.owners",
         PLAY,

@@ -43,7 +43,9 @@ class Request(msgspec.Struct):
     games: int = 0
     """How many sessions the agent had opened when the commit was read."""
     began: int = 0
-    """When it was in doubt, where it may land later."""
+    """When it was in doubt, where it may land later; what it was decided on stands in the two after it."""
+    stamp: tuple[int, ...] = ()
+    points: int = 0
     landed: bool = False
     """Whether it is in the store, though nobody has seen the answer."""
     kept: bytes | None = None
@@ -73,6 +75,8 @@ class Model:
         """Persistent accounts that are open."""
         self.opened: dict[tuple[int, int], int] = {}
         """By agent and day."""
+        self.moved = [0] * AGENTS
+        """How often points of a persistent account were."""
 
     def games(self, agent: int) -> int:
         return sum(each.agent == agent for each in self.sessions)
@@ -125,14 +129,15 @@ class Model:
             self._opened(request, answer, request.began or now)
             return
         played, shown, change = self._session(request), answer["session"], answer["change"]
-        balance = self.points(played) + change
+        balance = (request.points if request.began else self.points(played)) + change
         assert balance >= 0
         played.version += 1
         played.net += change
         played.changed = request.began or now
         played.balance = balance
-        if played.persistent:
+        if played.persistent and change:
             self.accounts[played.agent] = balance
+            self.moved[played.agent] += 1
         assert (shown["version"], shown["net"]) == (played.version, played.net)
         account = {
             "kind": "persistent" if played.persistent else "simulation",
@@ -162,7 +167,23 @@ class Model:
 
     def begun(self, request: Request, now: int) -> None:
         """It is in doubt, and may land later as what it is now."""
-        request.began = now
+        request.began, request.stamp = now, self._stamp(request)
+        if request.tool == "submit_action":
+            request.points = self.points(self._session(request))
+
+    def lands(self, request: Request) -> bool | None:
+        """Whether it still can; None: only if it moves no points, which nobody has been told."""
+        now = self._stamp(request)
+        if request.kept is not None or now[0] != request.stamp[0]:
+            return False
+        return True if now == request.stamp else None
+
+    def _stamp(self, request: Request) -> tuple[int, ...]:
+        """What must not have changed meanwhile."""
+        if request.tool == "open_session":
+            return (self.games(request.agent),)
+        played = self._session(request)
+        return (played.version, self.moved[played.agent] if played.persistent else 0)
 
     def passed(self, now: int) -> None:
         """What nobody acted in for too long is over."""

@@ -39,4 +39,5 @@ MUTANTS = (
     ),
     ("arena.late-commit", ACTOR, "        await self.confirm()\n        final =", "        final ="),
     ("arena.late-commit", PLAYER, "await self.confirm()\n            return refuse(", "return refuse("),
+    ("arena.restored", PLAYER, 'f"{head.epoch}{agent_id}".encode()', "agent_id.encode()"),
 )

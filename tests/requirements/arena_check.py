@@ -8,4 +8,5 @@ REQUIREMENTS = {
     "arena.late-commit": "who knows of a commit that landed late is not answered by an actor that does not",
     "arena.killed": "after SIGKILL between a commit and its answer the same key gets that answer; no action is lost or "
     "done twice, no point comes or goes",
+    "arena.restored": "after a restore sessions go on where the backup has them, and the next commit is another one",
 }

@@ -5,10 +5,16 @@ from typing import Any
 
 import pytest
 
+from broker.clock import VirtualClock
+from broker.store.sqlite import SqliteStore
+from broker.wire.keys import SigningKey
 from gateways.serve import open_store
 from tests.broker.actors.test_check import ROW
 from tests.gateways.commands.conftest import Turret
 from tests.gateways.commands.test_backup import put_key
+from tests.support.agents import caller_of, make_agent
+from tests.support.arena import first_legal, open_session, submit
+from tests.support.broker import START_MS, code, open_bench, tuned
 from tests.support.stores import dealt, spoiled
 
 
@@ -104,3 +110,33 @@ async def test_what_is_no_backup_is_said_in_one_line(
         ran = turret.run("restore", str(file), "--data", "new")
         assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.requirement("arena.restored")
+async def test_sessions_go_on_after_a_restore_and_the_chance_to_come_is_another(
+    turret: Turret, tmp_path: Path, autojump_clock: Any
+) -> None:
+    data, clock, settings = tmp_path / "data", VirtualClock(START_MS), tuned(store={"min_free_bytes": 0})
+    store = await SqliteStore.open(data, hop="inline")
+    key = SigningKey.from_seed(put_key(data))
+    async with open_bench(settings, store, clock, key) as bench:
+        ann = await make_agent(bench, "Ann")
+        session = await open_session(bench, ann, mode="persistent")
+        asked: dict[str, Any] = {"action": first_legal(session), "idempotency_key": "k"}
+        outcome = await submit(bench, ann, session, **asked)
+        shown = await bench.call("get_agent", ann, agent_id=ann.agent)
+        assert turret.run("backup", "--data", str(data), "one.backup").code == 0
+        assert code(await submit(bench, ann, outcome["session"])) == "accepted"  # what the backup has not
+    await store.aclose()
+    ran = turret.run("restore", "one.backup", "--data", "new", "--wire-key", str(data / "wire.key"), "--json")
+    assert (ran.code, ran.json["faults"]) == (0, 0)
+    store = await SqliteStore.open(tmp_path / "new", hop="inline")
+    async with open_bench(settings, store, clock, key) as bench:
+        again = caller_of(bench, str(ann.agent))
+        assert await submit(bench, again, session, **asked) == outcome
+        assert code(await submit(bench, again, outcome["session"], {"type": "stop"})) == "accepted"
+        after = await bench.call("get_agent", again, agent_id=ann.agent)
+        assert after["arena"]["next_commit"] != shown["arena"]["next_commit"]
+        assert after["arena"]["games"] == 1
+    await store.aclose()
+    assert turret.run("check", "--data", "new").code == 0

@@ -48,6 +48,14 @@ async def test_who_has_the_bytes_is_not_sent_them_again(bench: Bench, known: str
     assert other.status == 200
 
 
+@pytest.mark.requirement("artifact.by-ref")
+@pytest.mark.parametrize("shown", ["Bearer nonsense", "Turret nonsense", "Basic YTpi"])
+async def test_who_shows_what_is_not_looked_at(bench: Bench, shown: str) -> None:
+    ref, content = await publish_one(bench)
+    answer = await asked(web_app(bench.broker, None), f"/artifact/{ref}", {"authorization": shown})
+    assert (answer.status, answer.body) == (200, content)
+
+
 @pytest.mark.requirement("artifact.http", "artifact.intact")
 async def test_what_is_not_there_or_damaged_is_refused_as_by_other_doors(bench: Bench) -> None:
     ref, content = await publish_one(bench)

@@ -63,6 +63,11 @@ RESOURCES: Final[dict[str, Row]] = {
         read=("unauthenticated", "insufficient_scope", "accepted", "agent_required"),
         listen=("unauthenticated", "insufficient_scope", "accepted", "agent_required"),
     ),
+    "kestrel://artifact/{ref}": Row(  # who has the ref may read
+        uri=lambda w: f"kestrel://artifact/{w.artifact}",
+        read=("accepted",) * 4,
+        listen=(MISSING,) * 4,
+    ),
 }
 SCOPE: Final = {"turret://channel/{channel_id}": "channel", "turret://resource/{resource_id}": "resource"}
 """Which scope the scopeless lack, where it is not `message`."""

@@ -1,8 +1,8 @@
 """A small world with things of somebody's, and callers who may not have them: through the real doors, with real tokens.
 
 Alice and Bob have an agreement, messages, a private channel, a call between their desks. Alice has an open contact
-request to Erin, a private resource, a public one, and a session of Hi-Lo. Carol is a stranger with every scope. Dave is
-suspended. Olga owns Alice.
+request to Erin, a private resource, a public one, a session of Hi-Lo, and the artifact of one that is over. Carol is a
+stranger with every scope. Dave is suspended. Olga owns Alice.
 """
 
 import json
@@ -29,6 +29,7 @@ from gateways.oauth.server import AuthorizationServer
 from gateways.outbound import Outbound
 from gateways.web import web_app
 from tests.support.agents import SCOPES, make_agent
+from tests.support.artifacts import finish
 from tests.support.broker import Bench, Line, Party, open_bench, tuned
 from tests.support.pairs import agree, ask, send
 from tests.support.signin import new_owner
@@ -76,7 +77,7 @@ class World:
         self.line: Line
         self._said: dict[str, Any] = {}
         self.agreement = self.message = self.channel = self.request = self.sent = ""
-        self.resource = self.shared = self.task = self.session = ""
+        self.resource = self.shared = self.task = self.session = self.artifact = ""
 
     def envelope(self) -> dict[str, Any]:
         """Alice's next envelope: the same bytes for whoever sends it, whatever second it is by then."""
@@ -177,6 +178,7 @@ async def _things(world: World) -> None:
         setattr(world, name, made["resource_id"])
     made = await bench.call("open_session", alice, game="hilo", idempotency_key="opens")
     world.session = made["session_id"]
+    world.artifact = (await finish(bench, alice))["artifact"]["ref"]
     made = await bench.call("send_task", alice, target_agent_id=bob.agent, text="a secret")
     world.task = made["task"]["task_id"]
     await bench.call("set_task_push", alice, task_id=world.task, url="https://hooks.example/", config_id="c1")

@@ -85,7 +85,7 @@ async def test_the_official_client_lists_calls_and_reads(
             inbox = [] if path == "/wire" else ["turret://inbox"]
             assert [str(each.uri) for each in (await client.list_resources()).resources] == inbox
             templates = (await client.list_resource_templates()).resource_templates
-            assert len(templates) == (3 if path == "/wire" else 5)
+            assert len(templates) == (3 if path == "/wire" else 6)
 
 
 @pytest.mark.requirement("mcp.official-client")

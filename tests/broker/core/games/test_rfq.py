@@ -175,6 +175,8 @@ def test_the_legal_actions_are_those_that_are_taken(state: State, points: int, d
     passes = isinstance(rfq.apply(state, hidden, Pass(), points), Step)
     assert passes == ({"type": "pass"} in legal)
     box = legal[0] if legal else {}
+    assert all(box[side]["min"] <= box[side]["max"] for side in box if side != "type")
+    assert not legal or "bid" in box or "ask" in box
     price = state.reference + data.draw(st.integers(-41, 41))
     for side in ("bid", "ask"):
         taken = isinstance(rfq.apply(state, hidden, Quote(**{side: price}), points), Step)

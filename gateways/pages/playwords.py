@@ -13,7 +13,7 @@ SUITS: Final = {"C": "♣", "D": "♦", "H": "♥", "S": "♠"}
 LABELS: Final[dict[str, dict[str, str]]] = {
     "hilo": {
         "current": "Open card",
-        "seen": "Cards before it",
+        "seen": "Cards turned",
         "left": "Cards left",
         "left_by_rank": "Left of each rank",
     },

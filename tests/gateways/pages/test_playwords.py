@@ -12,7 +12,7 @@ def test_hilo_is_read_with_its_cards_as_people_write_them() -> None:
     seen = {"current": "TH", "seen": ["2C", "AS"], "left": 49, "left_by_rank": {"2": 3, "T": 3}}
     assert words.observation("hilo", seen) == [
         ("Open card", "10♥"),
-        ("Cards before it", "2♣, A♠"),
+        ("Cards turned", "2♣, A♠"),
         ("Cards left", "49"),
         ("Left of each rank", "2: 3, 10: 3"),
     ]

@@ -3,12 +3,21 @@
 import re
 from typing import Any
 
+import httpx
+import msgspec
 import pytest
 
 from broker.wire.refusals import refuse
+from gateways.metrics import Metrics
 from gateways.pages.sessions import HTMX, INTERVAL_S, NO_MORE, RESTS_MS, number
+from gateways.web import web_app
+from gateways.wrappers import Origins
 from tests.gateways.pages.conftest import AGENT_ID, OWNER_ID, Browser, Verbs
+from tests.support.agents import make_agent
+from tests.support.arena import open_session
+from tests.support.broker import open_bench, tuned
 from tests.support.html import Document
+from tests.support.owners import CHEAP, PASSWORD
 
 ID = "as_01JZ0000000000000000000000"
 NOW = 1_782_345_678_000
@@ -347,3 +356,50 @@ async def test_a_number_of_the_address_is_one_or_nothing() -> None:
 
     given = {"a": ["7"], "b": ["0"], "c": ["٣"], "d": ["9" * 16], "e": ["9" * 15]}
     assert [number(Form(given), name) for name in "abcdef"] == [7, None, None, None, 10**15 - 1, None]
+
+
+@pytest.mark.requirement("pages.arena-foreign", "pages.arena-hidden", "pages.arena-stop")
+async def test_over_a_real_broker_the_owner_sees_stops_and_checks_and_a_stranger_finds_nothing() -> None:
+    async with open_bench(tuned(owners=msgspec.structs.asdict(CHEAP))) as bench:
+        app = web_app(bench.broker, Metrics(bench.broker), origins=Origins())
+        transport = httpx.ASGITransport(app=app, client=("203.0.113.7", 1234))  # type: ignore[arg-type]
+        async with (
+            httpx.AsyncClient(transport=transport, base_url="http://turret.test") as one,
+            httpx.AsyncClient(transport=transport, base_url="http://turret.test") as other,
+        ):
+            ann, eve = Browser(one), Browser(other)
+            for who, email in ((ann, "ann@x.example"), (eve, "eve@x.example")):
+                await who.get("/sign-up")
+                assert (await who.post("/sign-up", email=email, password=PASSWORD)).status_code == 303
+            agent = await make_agent(bench, "Desk", owner_id=one.cookies["turret"].partition(".")[0])
+            opened = await open_session(bench, agent)
+            at = f"/owner/session?id={opened['session_id']}"
+            page = await ann.get(at)
+            document = Document(page.text)
+            assert (page.status_code, faults(document)) == (200, [])
+            assert opened["commit"] in page.text
+            assert (await ann.get(live(document))).status_code == 204
+            never = "as_" + "0" * 26
+            texts = [await eve.get(f"/owner/session{part}?id={id}") for part in ("", "/live")
+                     for id in (opened["session_id"], never)]  # fmt: skip
+            assert [each.status_code for each in texts] == [404, 404, NO_MORE, NO_MORE]
+            assert texts[0].text == texts[1].text
+            assert texts[2].text.replace(opened["session_id"], never) == texts[3].text
+            listed = await eve.get(f"/owner/sessions?agent={agent.agent}")
+            assert listed.status_code == 404
+            await eve.get("/owner/claim")
+            answer = await eve.post("/owner/session", id=opened["session_id"], key="k")
+            assert answer.status_code == 404
+            await ann.get(at)
+            answer = await ann.post("/owner/session", id=opened["session_id"], key="k")
+            over = (await ann.get(answer.headers["location"])).text
+            shown = msgspec.to_builtins(
+                await bench.call("get_session", agent, session_id=opened["session_id"])
+            )["session"]
+            assert shown["over"] == "stopped"
+            for secret in (shown["seed"], shown["salt"]):
+                assert secret in over
+                assert secret not in page.text
+            ref = shown["artifact"]["ref"]
+            assert f'href="/artifact/{ref}"' in over
+            assert (await one.get(f"/artifact/{ref}")).status_code == 200

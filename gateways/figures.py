@@ -157,6 +157,29 @@ FIGURES: Final = (
         "Webhooks that were disabled because they took nothing.",
         of="pushes.disabled",
     ),
+    Figure("turret_arena_sessions", "gauge", "Sessions of the arena that are open.", of="sessions_open"),
+    Figure(
+        "turret_arena_sessions_opened_total",
+        "counter",
+        "Sessions of the arena that were opened.",
+        of="sessions_opened",
+    ),
+    Figure(
+        "turret_arena_sessions_over_total",
+        "counter",
+        "Sessions of the arena that ended, by why: stopped, expired, actions (as many as a session may have), or what "
+        "the game says.",
+        ("over",),
+        "sessions_over",
+    ),
+    Figure("turret_arena_actions_total", "counter", "Actions that sessions took.", of="actions"),
+    Figure(
+        "turret_arena_rejected_total",
+        "counter",
+        "Attempts to act that a session rejected, by the refusal's code.",
+        ("code",),
+        "actions_rejected",
+    ),
     Figure("turret_actors", "gauge", "Actors in memory by kind.", ("kind",), "actors"),
     Figure(
         "turret_actor_crashes_total", "counter", "Actors that ended by an unexpected fault.", of="crashes"

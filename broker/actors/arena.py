@@ -17,6 +17,7 @@ from broker.actors.agentdocs import read_agent
 from broker.actors.artifacts import publish
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
+from broker.actors.played import Played
 from broker.actors.player import Vault, read_account
 from broker.actors.record import Index, Record, RecordActor, Told
 from broker.config import Arena
@@ -73,11 +74,14 @@ class ArenaActor(RecordActor[SessionRow]):
     kind = "arena"
     type = SessionRow
 
-    def __init__(self, key: str, *, settings: Arena, games: Table, vault: Vault, **parts: Any) -> None:
+    def __init__(
+        self, key: str, *, settings: Arena, games: Table, vault: Vault, played: Played, **parts: Any
+    ) -> None:
         super().__init__(key, **parts)
         self._idle_ms = round(settings.idle_h * 3_600_000)
         self._games = games
         self._vault = vault
+        self._played = played
         self._game: Game
         self._live: Live
         self._secret = NONE
@@ -124,7 +128,7 @@ class ArenaActor(RecordActor[SessionRow]):
         now, live = self.clock.now_ms(), core.fold(self._game, self._live, event)
         after = self._after(row, live, now)
         answer = outcome(event, show(self._game, after, live, live.balance))
-        then, append = partial(self._stands, live), self._append(live, event, now)
+        then, append = partial(self._stands, event, live), self._append(live, event, now)
         return self.change(after, answer, then, once=command.once, append=append)
 
     async def handle(self, command: Any) -> Any:
@@ -176,7 +180,7 @@ class ArenaActor(RecordActor[SessionRow]):
         append = self._append(live, event, now)
         answer = await self.write(after, answer, once=once, puts=puts, events=told, append=append)
         if not isinstance(answer, Refusal):
-            self._stands(live)
+            self._stands(event, live)
         return answer
 
     def _after(self, row: SessionRow, live: Live, now: int) -> SessionRow:
@@ -193,15 +197,18 @@ class ArenaActor(RecordActor[SessionRow]):
     def _append(self, live: Live, event: Acted | Closed, now: int) -> Append:
         return Append(core.session_log(self.key), live.version, msgspec.json.encode(event), now)
 
-    def _stands(self, live: Live) -> None:
+    def _stands(self, event: Acted | Closed, live: Live) -> None:
         """The state after an event that was committed."""
         self._live = live
+        self._played.accepted += isinstance(event, Acted)
         if live.ended is not None:
+            self._played.ended(live.ended.over)
             self._secret, self._hidden = NONE, None
 
     async def _reject(self, command: Submit, refusal: Refusal) -> Refusal:
         """Keep a rejected attempt, and its answer where that is final."""
         await self.confirm()
+        self._played.rejected[refusal.code] += 1
         final = None if refusal.retryable else command.once
         if self._rejected >= REJECTED_KEPT:
             return refusal
@@ -222,9 +229,8 @@ class ArenaActor(RecordActor[SessionRow]):
         if await read_agent(self.store, row.agent_id, now) is not None:
             if row.due > now:
                 return None
-            due = (
-                min(row.changed_at, now) + self._idle_ms
-            )  # changed later than now: the clock has stepped back
+            # It changed later than now where the clock has stepped back.
+            due = min(row.changed_at, now) + self._idle_ms
             if due > now:
                 return await self.write(replace(row, due=due), None)
         event = Closed(core.ended(self._live, self._secret, "expired"))

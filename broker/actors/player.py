@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from broker.actors.agentdocs import present
 from broker.actors.once import Once
+from broker.actors.played import Played
 from broker.actors.record import Index, RecordActor
 from broker.config import Arena
 from broker.core import arena as core
@@ -96,10 +97,11 @@ class PlayerActor(RecordActor[PlayerRow]):
     kind = "player"
     type = PlayerRow
 
-    def __init__(self, key: str, *, settings: Arena, vault: Vault, **parts: Any) -> None:
+    def __init__(self, key: str, *, settings: Arena, vault: Vault, played: Played, **parts: Any) -> None:
         super().__init__(key, **parts)
         self._settings = settings
         self._vault = vault
+        self._played = played
         self._most_open: int | None = None
         """Sessions that are open are no more than that: counted once, and one more with each that is opened. Those that
         are over since are noticed before one is refused for it."""
@@ -192,6 +194,7 @@ class PlayerActor(RecordActor[PlayerRow]):
             puts=puts,
             append=Append(core.session_log(row.session_id), 0, msgspec.json.encode(event), now),
         )
-        if told is answer and self._most_open is not None:
-            self._most_open += 1
+        if told is answer:
+            self._most_open = (self._most_open or 0) + 1
+            self._played.began()
         return told

@@ -15,6 +15,7 @@ from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.once import Once
 from broker.actors.passwords import Passwords
+from broker.actors.played import Played
 from broker.actors.player import Vault
 from broker.actors.presence import Presence
 from broker.actors.pusher import Pusher
@@ -149,6 +150,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The games that are played here."""
     vault: Vault
     """What hides the secrets of sessions."""
+    played: Played
+    """What all sessions count together."""
     playing: Lanes = msgspec.field(default_factory=Lanes)
     """Who plays with its persistent account now, by agent."""
 

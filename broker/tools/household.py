@@ -119,8 +119,13 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     add("pair", PairActor, settings=network, receipts=receipts)
     add("task", TaskActor, settings=network, receipts=receipts, rouse=rouse)
     add("library", LibraryActor, quota=Quota(network.resources, network.resource_bytes))
-    add("player", PlayerActor, settings=services.settings.arena, vault=services.vault)
-    add("arena", ArenaActor, settings=services.settings.arena, games=services.games, vault=services.vault)
+    arena: dict[str, Any] = {
+        "settings": services.settings.arena,
+        "vault": services.vault,
+        "played": services.played,
+    }
+    add("player", PlayerActor, **arena)
+    add("arena", ArenaActor, games=services.games, **arena)
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
     add(
         "channel",

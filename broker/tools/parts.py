@@ -6,7 +6,7 @@ A part is made here, and kept in Services; what runs for itself is started by op
 import secrets
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from broker.actors.activity import Activity
 from broker.actors.agentdocs import read_all_facts
@@ -16,6 +16,7 @@ from broker.actors.guard import CAP, HOUR_S, Guard, Times
 from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.passwords import Passwords
+from broker.actors.played import Played
 from broker.actors.player import Vault
 from broker.actors.presence import Presence
 from broker.actors.pusher import Courier, Pusher
@@ -36,7 +37,11 @@ from broker.tools.auditing import AUDITED_AN_HOUR
 from broker.tools.context import Services
 from broker.tools.keyrate import KeyRate
 from broker.tools.sealing import root_of, seal_with, unseal
+from broker.wire.ids import MAX_SAFE
 from broker.wire.keyring import Keyring
+
+MOST_COUNTED: Final = 100_000
+"""Open sessions that the start counts at most: it reads each."""
 
 
 async def make_services(
@@ -95,6 +100,7 @@ async def make_services(
         pusher=pusher,
         games=_games(settings),
         vault=_vault(keyring),
+        played=Played(len(await store.due("arena", "due", MAX_SAFE, MOST_COUNTED))),
     )
     async for agent_id, facts in read_all_facts(store):
         agent_told(services, agent_id, facts)

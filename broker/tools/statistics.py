@@ -32,6 +32,15 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     helper_failures: int
     accepted: int
     """Envelopes accepted since the start."""
+    sessions_open: int
+    """Of the arena."""
+    sessions_opened: int
+    sessions_over: dict[str, int]
+    """By why."""
+    actions: int
+    """Accepted in sessions of the arena."""
+    actions_rejected: dict[str, int]
+    """By code."""
     free_bytes: int
     pushes: PushStatistics
     """What is sent to webhooks."""
@@ -40,7 +49,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
 
 def statistics_of(services: Services) -> Statistics:
     """A frozen moment; its cost grows with readers and pushes."""
-    hub, verifier = services.hub.statistics(), services.verifier.statistics()
+    hub, verifier, played = services.hub.statistics(), services.verifier.statistics(), services.played
     return Statistics(
         actors=services.house.counts(),
         crashes=services.house.crashes,
@@ -58,6 +67,11 @@ def statistics_of(services: Services) -> Statistics:
         verify_helpers=verifier.helpers,
         helper_failures=verifier.helpers_failed,
         accepted=services.tally.accepted,
+        sessions_open=played.open,
+        sessions_opened=played.opened,
+        sessions_over=dict(played.over),
+        actions=played.accepted,
+        actions_rejected=dict(played.rejected),
         free_bytes=services.store.free_bytes(),
         pushes=services.pusher.statistics(),
         store=services.store.statistics(),

@@ -44,7 +44,8 @@ FLUSH_S: Final = 1.5
 PLACES: Final = frozenset(
     {
         "v1", "mcp", "ws", "rings", "channels", "a2a", "agents", "artifact", "oauth", "verify", "metrics", "healthz",
-        "readyz", "owner", "directory", "consent", "sign-in", "sign-out", "sign-up", "pages", "openapi.json", ".well-known",
+        "readyz", "owner", "directory", "consent", "sign-in", "sign-out", "sign-up", "pages", "openapi.json",
+        ".well-known",
     }
 )  # fmt: skip
 """First parts of paths that a span may name: those of the public port's doors."""

@@ -175,6 +175,11 @@ def test_a_session_can_be_pasted_and_held_to_a_ref(page_file: str, open_page: Op
     page.fill("#ref", "")
     page.keyboard.press("Tab")
     page.wait_for_selector("#status.good")
+    choose(watched, b'{"events":[' + b" " * 2**24)
+    assert page.inner_text("#status") == (
+        "This file is too large for a browser. Run: turret arena verify FILE"
+    )
+    assert page.is_hidden("#report")
     page.fill("#text", good["stopped"].decode()[:-5])
     page.click("#paste")
     page.wait_for_selector("#status.bad")

@@ -46,6 +46,7 @@ async def test_a_face_that_is_to_stand_is_there_without_tools(bench: Bench) -> N
     found = surfaces(bench.broker, ("trial", "operator"))
     assert set(found) == {"", "wire", "network", "arena", "trial"}
     assert not found["trial"].tools
+    assert found["trial"].templates == resources.ARTIFACT_TEMPLATES
 
 
 def test_a_face_of_another_area_has_no_wire_prompts_and_no_resources_but_artifacts() -> None:

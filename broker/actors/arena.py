@@ -229,10 +229,10 @@ class ArenaActor(RecordActor[SessionRow]):
         if await read_agent(self.store, row.agent_id, now) is not None:
             if row.due > now:
                 return None
-            # It changed later than now where the clock has stepped back.
-            due = min(row.changed_at, now) + self._idle_ms
+            changed = min(row.changed_at, now)  # it is later than now where the clock has stepped back
+            due = changed + self._idle_ms
             if due > now:
-                return await self.write(replace(row, due=due), None)
+                return await self.write(replace(row, due=due, changed_at=changed), None)
         event = Closed(core.ended(self._live, self._secret, "expired"))
         return await self._record(row, event, None, ())
 

@@ -97,6 +97,24 @@ async def test_a_clock_that_was_ahead_keeps_no_session_open(autojump_clock: trio
 
 
 @pytest.mark.requirement("arena.idle")
+async def test_an_action_while_the_clock_was_ahead_keeps_its_session_open_no_longer(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    clock = VirtualClock(START_MS)
+    async with open_arena(tuned(arena={"idle_h": 1.0}), clock=clock) as bench:
+        ann = await make_agent(bench, "Ann")
+        session = await open_session(bench, ann)
+        await trio.sleep(1)  # what falls due was looked at, and is again in a minute
+        clock.step(30 * DAY_MS)
+        session = (await submit(bench, ann, session))["session"]
+        clock.step(-30 * DAY_MS)
+        await trio.sleep(1.1 * HOUR_S)
+        assert (await look(bench, ann, session))["session"]["status"] == "open"
+        await trio.sleep(1.1 * HOUR_S)
+        assert (await look(bench, ann, session))["session"]["over"] == "expired"
+
+
+@pytest.mark.requirement("arena.idle")
 async def test_a_clock_that_steps_back_gives_the_player_its_time_again(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

@@ -204,6 +204,7 @@ async def test_a_final_refusal_is_remembered_byte_for_byte_over_a_restart(make: 
         assert await raw(bench, caller_of(bench, ann.agent), name, **params) == first
 
 
+@pytest.mark.requirement("arena.final")
 async def test_a_rejected_attempt_is_written_once_with_its_answer() -> None:
     class Counting(MemoryStore):
         commits = 0

@@ -181,6 +181,7 @@ async def test_a_log_moved_to_another_store_goes_on_there(
     await second.aclose()
 
 
+@pytest.mark.requirement("arena.replay")
 async def test_a_log_that_is_no_sessions_is_named_and_not_played() -> None:
     async with open_bench() as bench:
         ann = await make_agent(bench, "Ann")
@@ -192,6 +193,7 @@ async def test_a_log_that_is_no_sessions_is_named_and_not_played() -> None:
         assert answer.code == "unavailable"
 
 
+@pytest.mark.requirement("arena.replay")
 async def test_a_session_whose_document_says_another_version_is_not_played() -> None:
     async with open_bench() as bench:
         ann = await make_agent(bench, "Ann")

@@ -61,7 +61,6 @@ async def make_services(
     They know which desks and agents are suspended, and whose each key is. Raises what the store raises; cancelling
     leaves the hub as the store's listener.
     """
-    limits = settings.limits
     hub, standing = Hub(store, settings.streams, clock), Standing(now_ms=clock.now_ms)
     pusher = Pusher(
         store=store,
@@ -82,7 +81,7 @@ async def make_services(
         house=house,
         hub=hub,
         presence=Presence(settings.presence, clock),
-        guard=Guard(limits, clock),
+        guard=Guard(settings.limits, clock),
         verifier=Verifier(settings.actors.signatures_per_tick, helpers=settings.verify.helpers),
         rules=rules,
         tally=Tally(),
@@ -91,7 +90,7 @@ async def make_services(
         standing=standing,
         activity=Activity(clock),
         receipts=Receipts(settings.network.loop_messages),
-        key_rate=KeyRate(clock, limits.keyed_per_hour),
+        key_rate=KeyRate(clock, settings.limits.keyed_per_hour),
         attempts=Attempts(clock),
         passwords=Passwords(settings.owners),
         sign_in=SignIn(clock),

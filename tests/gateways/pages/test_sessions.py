@@ -199,6 +199,17 @@ async def test_what_was_revealed_is_shown_with_ways_to_check_it(owner: Browser, 
     assert "/verify" in links
     assert document.all("button")[0].text == "Sign out"
     assert len(document.all("button")) == 1
+    closed = {
+        "n": 3,
+        "at": NOW,
+        "change": 0,
+        "net": -5,
+        "event": {"type": "closed", "ended": {"over": "expired"}},
+    }
+    verbs.answers["my_session"] = {**ONE, "session": {**OVER, "over": "expired"}, "events": [closed]}
+    document = Document((await owner.get(f"/owner/session?id={ID}")).text)
+    assert document.faults == []
+    assert "The session ended: nobody acted in time" in document.text
     never = {**OVER, "config": {"reveal": "never"}}
     del never["seed"], never["salt"]
     verbs.answers["my_session"] = {**ONE, "session": never}

@@ -80,6 +80,7 @@ soak: venv-dev
 	DAMAGES=60 STOPPED_S=35 $(BIN)/python -m pytest -n0 --timeout=1200 tests/realfaults
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n0 --timeout=1200 tests/history
 	$(BIN)/python -m tests.simulation --seconds $(SECONDS) --from-seed $(SEED)
+	$(BIN)/python -m tests.simulation --seconds $(SECONDS) --from-seed $$(($(SEED) + 100000))
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) --timeout=1200 tests/broker/wire tests/broker/core tests/programs
 	$(BIN)/python tests/mutants.py --jobs $(JOBS)
 

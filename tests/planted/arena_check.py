@@ -40,4 +40,10 @@ MUTANTS = (
     ("arena.late-commit", ACTOR, "        await self.confirm()\n        final =", "        final ="),
     ("arena.late-commit", PLAYER, "await self.confirm()\n            return refuse(", "return refuse("),
     ("arena.restored", PLAYER, 'f"{head.epoch}{agent_id}".encode()', "agent_id.encode()"),
+    (
+        "arena.simulated",
+        ACTOR,
+        'return Put("account", row.agent_id, version, msgspec.json.encode(next))',
+        'return Put("account", row.agent_id, version, msgspec.json.encode(account))',
+    ),
 )

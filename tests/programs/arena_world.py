@@ -29,7 +29,7 @@ SETTINGS = tuned(
 )
 GAMES = load(SETTINGS.arena.games)
 By = Literal["agent", "owner", "other"]
-What = Literal["plain", "big", "bad", "stop"]
+What = Literal["plain", "big", "all", "bad", "stop"]
 LOGS = (core.session_log(""), core.rejected_log(""))
 
 
@@ -378,7 +378,7 @@ def choose(shown: dict[str, Any], what: What) -> tuple[dict[str, Any], int]:
     if what == "bad":
         return {"type": "fly"}, 0
     if legal["type"] == "call":
-        stake = 400 if what == "big" else 1
+        stake = {"big": 400, "all": legal["stake"]["max"]}.get(what, 1)
         return {"type": "call", "stake": stake, "guess": legal["guess"]}, stake
     if legal["type"] == "quote" and (bid := legal.get("bid")) and bid["min"] <= bid["max"]:
         return {"type": "quote", "bid": bid["max"] if what == "big" else bid["min"]}, 0

@@ -40,7 +40,7 @@ opening = st.builds(
     st.sampled_from(["next", "none", "none", "past"]),
     ways,
 )
-what = st.sampled_from(["plain", "plain", "plain", "big", "big", "bad", "stop"])
+what = st.sampled_from(["plain", "plain", "plain", "big", "big", "all", "bad", "stop"])
 acting = st.builds(Act, indexes, what, who, st.sampled_from([0, 0, 0, 1]), ways, st.booleans())
 other = st.one_of(
     st.builds(Again, indexes),
@@ -76,7 +76,7 @@ async def run(program: list[Step]) -> None:
     [Open(0), Act(0, "bad", way="applied", crash=True), Act(0, "bad"), Restart(), Act(0, behind=1), Again(1)]
 )
 @example(
-    [Open(2), *[Act(0, "big")] * 12, Open(2), Open(2, mode="simulation"), Act(1, way="applied"), Again(1)]
+    [Open(2), *[Act(0, "all")] * 9, Open(2), Open(2, mode="simulation"), Act(1, way="applied"), Again(1)]
 )
 @example([Open(0), Open(0), Act(0, "big", way="late"), Act(1, way="late"), Land(), Wait(2_570), Wait(1_130)])
 def test_every_answer_of_an_arena_program_is_the_one_that_the_law_predicts(program: list[Step]) -> None:

@@ -9,4 +9,6 @@ REQUIREMENTS = {
     "arena.killed": "after SIGKILL between a commit and its answer the same key gets that answer; no action is lost or "
     "done twice, no point comes or goes",
     "arena.restored": "after a restore sessions go on where the backup has them, and the next commit is another one",
+    "arena.simulated": "in a simulated broker, whatever breaks, the only player of an agent meets no conflict, and "
+    "every point is where it was told",
 }

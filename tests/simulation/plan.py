@@ -121,6 +121,8 @@ class Plan(msgspec.Struct, frozen=True):
     mailbox: int
     signatures_per_tick: int
     steps: tuple[Step, ...]
+    players: int = 0
+    """Agents that play in the arena."""
 
     def only(self, kept: Collection[int]) -> "Plan":
         """The same with these steps alone (by index)."""
@@ -129,6 +131,8 @@ class Plan(msgspec.Struct, frozen=True):
         )
 
 
+PLAYED = 100_000
+"""The first seed with players of the arena; those before it are the runs that they were."""
 SPAN_S = 150.0
 """Within this time everything begins."""
 
@@ -159,6 +163,7 @@ def draw(seed: int) -> Plan:
         mailbox=chance.choice((2, 8, 64)),
         signatures_per_tick=chance.choice((1, 4, 64)),
         steps=tuple(sorted(steps, key=lambda step: step.at)),
+        players=1 + seed % 3 if seed >= PLAYED else 0,
     )
     return _forgetful(plan) if plan.keep_events == 8 else plan
 

@@ -10,6 +10,7 @@ import pytest
 
 from broker.core import conversation as core
 from tests.simulation import __main__ as program
+from tests.simulation.plan import PLAYED
 from tests.simulation.run import command, plan_of, play
 
 ROOT = Path(__file__).parent.parent.parent
@@ -32,9 +33,17 @@ def test_what_must_be_true_is_true_whatever_breaks(seeds: Any) -> None:
     run(seeds)
 
 
+@pytest.mark.requirement("arena.simulated")
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seed", [PLAYED + 1, PLAYED + 4, PLAYED + 7])
+def test_players_are_told_what_is_so_whatever_breaks(seed: int) -> None:
+    assert plan_of(seed).players == 3
+    run([seed])
+
+
 @pytest.mark.requirement("faults.one-seed-one-run")
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("seed", [8])
+@pytest.mark.parametrize("seed", [PLAYED])
 def test_a_seed_is_the_same_run_in_each_process(seed: int) -> None:
     traces = set()
     for salt in ("1", "2"):

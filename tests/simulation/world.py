@@ -24,6 +24,7 @@ from tests.simulation.faults import strike
 from tests.simulation.ledger import Broken, Ledger
 from tests.simulation.links import DirectLink, Link, Lost, Told
 from tests.simulation.plan import SPAN_S, Plan, Step, Talk
+from tests.simulation.player import Player
 from tests.simulation.schedule import Steps
 from tests.simulation.stores import Sim, SimMemory, SimSqlite
 from tests.simulation.talking import Side
@@ -73,6 +74,7 @@ class World:
             secret = hashlib.sha256(b"%d" % plan.seed).digest()
             self.store = SimMemory(secret, self.ledger.committed, self.ledger.begun)
         self.dealers = [Dealer(self, index, port) for index, port in enumerate(plan.ports)]
+        self.players = [Player(self, number) for number in range(plan.players)]
         self.life: Life | None = None
         self.up = trio.Event()
         self.silent: list[Link] = []
@@ -113,6 +115,8 @@ class World:
 
     async def play(self) -> None:
         """Raises Broken, Wrong, or whatever the broker raised, alone or in groups."""
+        for player in self.players:
+            await self.store.commit(player.unit())
         with trio.fail_after(6 * 3600):
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._keep_up)
@@ -122,6 +126,8 @@ class World:
                 async with trio.open_nursery() as living:
                     for dealer in self.dealers:
                         living.start_soon(dealer.live)
+                    for player in self.players:
+                        living.start_soon(player.live, SPAN_S)
                     for dealer in self.dealers:
                         await dealer.opened.wait()
                     await self._steps_of_the_plan()
@@ -181,6 +187,10 @@ class World:
     async def _quiet(self) -> None:
         """Nothing breaks any more: every call ends, every reader has all, nothing waits."""
         check = self.ledger.check
+        for player in self.players:
+            with trio.move_on_after(300):
+                await player.finished.wait()
+            check("every player is answered", player.finished.is_set(), player.agent_id)
         with trio.move_on_after(self.plan.idle_s + 300):
             while not all(map(self._has_all, self.dealers)):  # noqa: ASYNC110  # what is judged tells nobody
                 await trio.sleep(1)
@@ -224,6 +234,8 @@ class World:
             self.ledger.check("transcripts verify", verdict.ok, conv, verdict)
             rows_of[conv] = rows
         self.ledger.kept(rows_of)
+        for player in self.players:
+            await player.judge(self.store)
         await self.store.aclose()
 
     async def _look(self) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from broker.core.chance import Draws, Secret, commit_of, domain_of
 from broker.core.games.game import MAX_ACTIONS, STOP, Common, Game, No, Over
-from broker.wire.canonical import encode
+from broker.wire.canonical import canonicalize
 from broker.wire.refusals import Refusal, refuse
 
 Mode = Literal["simulation", "persistent"]
@@ -300,7 +300,11 @@ def artifact_of(events: Sequence[Event]) -> bytes:
         "net": net,
         "balance": acted[-1].balance if acted else opened.balance,
     }
-    return encode({"kind": KIND, "format": 1, "events": msgspec.to_builtins(list(events)), "result": result})
+    text = msgspec.json.encode({"kind": KIND, "format": 1, "events": events, "result": result})
+    content = canonicalize(text)
+    if isinstance(content, Refusal):
+        raise ValueError(f"a game's facts have no canonical form: {content.message}")
+    return content
 
 
 KIND: Final = "turret.arena.session"

@@ -4,6 +4,8 @@
    with, and the answer under the request's key; with the last one the artifact, and a word to the agent's stream.
 2. A rejected attempt is a row of a log of its own, with its answer if that is final.
 3. The secret is unsealed here, and leaves with an Ended event alone.
+4. A session whose game is played here no more, or whose secret can't be unsealed, is neither shown nor played; its time
+   ends it all the same, since that takes its events alone.
 """
 
 from functools import partial
@@ -87,6 +89,8 @@ class ArenaActor(RecordActor[SessionRow]):
         self._secret = NONE
         self._hidden: Any = None
         self._rejected = 0
+        self._lost: str | None = None
+        """Why it can't be played any more."""
         self._sure = False
         """Whether a command was handled since the session was read."""
 
@@ -98,9 +102,12 @@ class ArenaActor(RecordActor[SessionRow]):
         row = record.row
         if row is None:
             return record
+        if row.over is None:
+            self._unseal(row)
         game = self._games.find(row.game, row.game_version)
         if game is None:
-            raise damaged("session", self.key, f"{row.game} {row.game_version} is not played here any more")
+            self._lost = f"{row.game} {row.game_version} is not played here any more"
+            return record
         try:
             self._game, self._live = game, core.replay(game, await read_events(self.store, self.key))
         except ValueError as error:
@@ -109,8 +116,9 @@ class ArenaActor(RecordActor[SessionRow]):
             raise damaged(
                 "session", self.key, f"version {row.version}, and {self._live.version} by its events"
             )
-        if row.over is None:
-            self._unseal(row)
+        if self._secret is not NONE:
+            live, seed = self._live, self._secret.seed
+            self._hidden = core.deal_again(game, live.opened, live.config, seed)
         last = await self.store.tail(core.rejected_log(self.key), limit=1)
         self._rejected = last[0].n + 1 if last else 0
         return record
@@ -122,13 +130,15 @@ class ArenaActor(RecordActor[SessionRow]):
         row = self.row
         if type(command) is not Submit or row is None or row.mode != "simulation" or not self._sure:
             return NOT_NOW
+        if self._lost is not None:
+            return NOT_NOW
         event = self._act(command, self._live.balance)
         if isinstance(event, Refusal) or event.ended is not None:
             return NOT_NOW
         now, live = self.clock.now_ms(), core.fold(self._game, self._live, event)
         after = self._after(row, live, now)
         answer = outcome(event, show(self._game, after, live, live.balance))
-        then, append = partial(self._stands, event, live), self._append(live, event, now)
+        then, append = partial(self._stands, event, live), self._append(live.version, event, now)
         return self.change(after, answer, then, once=command.once, append=append)
 
     async def handle(self, command: Any) -> Any:
@@ -140,6 +150,8 @@ class ArenaActor(RecordActor[SessionRow]):
         row = self.row
         if row is None:
             return None if isinstance(command, Due) else NO_SESSION
+        if self._lost is not None and not isinstance(command, Due):
+            raise damaged("session", self.key, self._lost)
         match command:
             case Look():
                 await self.confirm()
@@ -162,26 +174,38 @@ class ArenaActor(RecordActor[SessionRow]):
         expected, action = command.expected_version, command.action
         return core.act(self._game, self._live, self._hidden, self._secret, expected, action, points)
 
-    async def _record(
-        self, row: SessionRow, event: Acted | Closed, once: Once | None, puts: tuple[Put, ...]
-    ) -> Any:
-        """Commit an event with all that follows from it; the answer shows the session after it."""
+    async def _record(self, row: SessionRow, event: Acted, once: Once | None, puts: tuple[Put, ...]) -> Any:
+        """Commit an action with all that follows from it; the answer shows the session after it."""
         now, live = self.clock.now_ms(), core.fold(self._game, self._live, event)
         after = self._after(row, live, now)
         told: tuple[Told, ...] = ()
         if live.ended is not None:
-            content = core.artifact_of([*await read_events(self.store, self.key), event])
-            ref, published = await publish(self.store, content)
-            after = replace(after, over=live.ended.over, ref=ref, due=None)
+            after, published = await self._over(after, [*await read_events(self.store, self.key), event])
             puts = (*puts, *published)
             told = (self._told(after),)
-        session = show(self._game, after, live, live.balance)
-        answer = outcome(event, session) if isinstance(event, Acted) else session
-        append = self._append(live, event, now)
+        answer = outcome(event, show(self._game, after, live, live.balance))
+        append = self._append(live.version, event, now)
         answer = await self.write(after, answer, once=once, puts=puts, events=told, append=append)
         if not isinstance(answer, Refusal):
             self._stands(event, live)
         return answer
+
+    async def _close(self, row: SessionRow) -> Any:
+        """End it without an action. That takes no game; and where the secret is lost, none is shown."""
+        now, events = self.clock.now_ms(), await read_events(self.store, self.key)
+        event = core.expired(events, self._secret)
+        after = replace(row, version=row.version + 1, changed_at=now)
+        after, puts = await self._over(after, [*events, event])
+        append = self._append(after.version, event, now)
+        answer = await self.write(after, None, puts=puts, events=(self._told(after),), append=append)
+        if not isinstance(answer, Refusal):
+            self._stands(event, None if self._lost else core.fold(self._game, self._live, event))
+        return answer
+
+    async def _over(self, row: SessionRow, events: list[core.Event]) -> tuple[SessionRow, tuple[Put, ...]]:
+        """The document after its last event, and what publishes its artifact."""
+        ref, puts = await publish(self.store, core.artifact_of(events))
+        return replace(row, over=core.end_of(events).over, ref=ref, due=None), puts
 
     def _after(self, row: SessionRow, live: Live, now: int) -> SessionRow:
         """The document after an event that the session goes on after."""
@@ -194,15 +218,16 @@ class ArenaActor(RecordActor[SessionRow]):
             due=None if row.due is None else min(row.due, now + self._idle_ms),
         )
 
-    def _append(self, live: Live, event: Acted | Closed, now: int) -> Append:
-        return Append(core.session_log(self.key), live.version, msgspec.json.encode(event), now)
+    def _append(self, version: int, event: Acted | Closed, now: int) -> Append:
+        return Append(core.session_log(self.key), version, msgspec.json.encode(event), now)
 
-    def _stands(self, event: Acted | Closed, live: Live) -> None:
-        """The state after an event that was committed."""
-        self._live = live
+    def _stands(self, event: Acted | Closed, live: Live | None) -> None:
+        """The state after an event that was committed; None: nobody plays this game here."""
+        if live is not None:
+            self._live = live
         self._played.accepted += isinstance(event, Acted)
-        if live.ended is not None:
-            self._played.ended(live.ended.over)
+        if event.ended is not None:
+            self._played.ended(event.ended.over)
             self._secret, self._hidden = NONE, None
 
     async def _reject(self, command: Submit, refusal: Refusal) -> Refusal:
@@ -233,8 +258,7 @@ class ArenaActor(RecordActor[SessionRow]):
             due = changed + self._idle_ms
             if due > now:
                 return await self.write(replace(row, due=due, changed_at=changed), None)
-        event = Closed(core.ended(self._live, self._secret, "expired"))
-        return await self._record(row, event, None, ())
+        return await self._close(row)
 
     async def _points(self, row: SessionRow) -> tuple[int, Any]:
         """What the account has now; and, of a persistent one, how an event's points are put there."""
@@ -254,10 +278,10 @@ class ArenaActor(RecordActor[SessionRow]):
     def _unseal(self, row: SessionRow) -> None:
         text = self._vault.unseal(row.sealed)
         if text is None:
-            raise damaged("session", self.key, "its secret was sealed with a key that the wire has no more")
+            self._lost = "its secret was sealed with a key that the wire has no more"
+            return
         half = SEED_BYTES * 2
         self._secret = Secret(text[:half], text[half:])
-        self._hidden = core.deal_again(self._game, self._live.opened, self._live.config, self._secret.seed)
 
     def _told(self, row: SessionRow) -> Told:
         data = {

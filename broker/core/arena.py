@@ -270,6 +270,22 @@ def ended(live: Live, secret: Secret, over: Over) -> Ended:
     return Ended(over, secret.seed, secret.salt) if live.config.reveal == "on_end" else Ended(over)
 
 
+def expired(events: Sequence[Event], secret: Secret) -> Closed:
+    """How a session ends whose time is over, by its events. A `secret` that is lost is empty, and not shown."""
+    opened = events[0]
+    assert isinstance(opened, Opened)
+    shown = secret.seed and opened.config.get("reveal") == "on_end"
+    return Closed(Ended("expired", secret.seed, secret.salt) if shown else Ended("expired"))
+
+
+def end_of(events: Sequence[Event]) -> Ended:
+    """How a session that is over has ended."""
+    last = events[-1]
+    assert not isinstance(last, Opened)
+    assert last.ended is not None
+    return last.ended
+
+
 def legal_actions(game: Game, live: Live, points: int) -> list[dict[str, Any]]:
     """What may be done now: the game's, and to stop."""
     if live.ended is not None:
@@ -289,13 +305,10 @@ def artifact_of(events: Sequence[Event]) -> bytes:
     id (docs/reference/arena.md, Artifacts)."""
     opened, rest = events[0], events[1:]
     assert isinstance(opened, Opened)
-    last = rest[-1]
-    assert not isinstance(last, Opened)
-    assert last.ended is not None
     acted = [each for each in rest if isinstance(each, Acted)]
     net = sum(points for each in acted for account, points in each.entries if account == "player")
     result = {
-        "over": last.ended.over,
+        "over": end_of(events).over,
         "actions": len(acted),
         "net": net,
         "balance": acted[-1].balance if acted else opened.balance,

@@ -1,20 +1,26 @@
 """The commit is there before the client's seed: it holds for the next session, or nothing is opened."""
 
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
+from broker.actors.artifacts import read_artifact
 from broker.actors.calls import agent_stream
 from broker.app import Caller, open_broker
 from broker.clock import VirtualClock
+from broker.core.agent import DAY_MS
+from broker.core.arena import SessionRow
 from broker.core.chance import Secret, commit_of
 from broker.store.epoch import new_secret
 from broker.store.memory import MemoryStore
 from broker.store.port import Store
+from broker.store.stored import read_row
 from broker.wire.keyring import Keyring, WireKey
 from broker.wire.keys import SigningKey
 from tests.arena.ledger import check_ledger
@@ -26,7 +32,7 @@ OLD, NEW = SigningKey.generate(), SigningKey.generate()
 
 
 @asynccontextmanager
-async def keyed(store: Store, *keys: SigningKey) -> AsyncIterator[Bench]:
+async def keyed(store: Store, *keys: SigningKey, **arena: Any) -> AsyncIterator[Bench]:
     """A broker whose wire has these keys, the last one the present."""
     ring = Keyring(
         tuple(
@@ -35,7 +41,7 @@ async def keyed(store: Store, *keys: SigningKey) -> AsyncIterator[Bench]:
         )
     )
     clock = VirtualClock(START_MS)
-    async with open_broker(tuned(actors={"late_s": 3_600.0}), store, clock, ring) as broker:
+    async with open_broker(tuned(actors={"late_s": 3_600.0}, arena=arena), store, clock, ring) as broker:
         yield Bench(broker, store, clock)
 
 
@@ -153,9 +159,9 @@ async def test_a_restored_store_gives_another_commit_for_the_same_number() -> No
         assert code(await opening(bench, ann, seen)) == "CONFLICT"
 
 
-@pytest.mark.requirement("arena.keys-change")
-async def test_a_session_whose_key_is_gone_can_be_neither_seen_nor_played_and_is_named(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.requirement("arena.lost")
+async def test_a_session_whose_key_is_gone_is_named_and_ended_by_its_time_without_a_secret(
+    caplog: pytest.LogCaptureFixture, autojump_clock: trio.testing.MockClock
 ) -> None:
     store = MemoryStore()
     async with keyed(store, OLD) as bench:
@@ -163,6 +169,48 @@ async def test_a_session_whose_key_is_gone_can_be_neither_seen_nor_played_and_is
         session = await open_session(bench, ann)
     async with keyed(store, NEW) as bench:
         ann = caller_of(bench, ann.agent or "")
-        assert code(await submit(bench, ann, session)) == "unavailable"
+        for _ in range(2):
+            assert code(await submit(bench, ann, session)) == "unavailable"
         assert session["session_id"] in caplog.text
         assert code(await opening(bench, ann, await next_commit(bench, ann))) == "accepted"
+        bench.clock.step(8 * DAY_MS)
+        await trio.sleep(61)
+        row = await row_of(bench, session)
+        assert (row.over, row.version, row.due) == ("expired", 1, None)
+        content = json.loads(await read_artifact(store, row.ref or "") or b"")
+        assert content["events"][-1] == {"type": "closed", "ended": {"over": "expired"}}
+    await check_ledger(store)
+
+
+@pytest.mark.requirement("arena.lost")
+async def test_a_session_whose_game_is_played_no_more_is_ended_by_its_time(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    store = MemoryStore()
+    async with keyed(store, OLD) as bench:
+        ann = await make_agent(bench, "Ann")
+        session = (await submit(bench, ann, await open_session(bench, ann, mode="persistent")))["session"]
+    async with keyed(store, OLD, games=("broker.core.games.rfq",)) as bench:
+        ann = caller_of(bench, ann.agent or "")
+        for _ in range(2):
+            seen = await bench.call("get_session", ann, session_id=session["session_id"])
+            assert seen.code == "unavailable"
+            assert code(await submit(bench, ann, session)) == "unavailable"
+        bench.clock.step(8 * DAY_MS)
+        await trio.sleep(61)
+        row = await row_of(bench, session)
+        assert (row.over, row.version, row.balance) == ("expired", 2, session["account"]["balance"])
+        assert await store.due("arena", "due", 2**62) == []
+    async with keyed(store, OLD) as bench:
+        ann = caller_of(bench, ann.agent or "")
+        seen = await bench.call("get_session", ann, session_id=session["session_id"])
+        assert seen["session"]["artifact"]["ref"] == row.ref
+        assert binds(seen["session"], ann)
+    await check_ledger(store)
+
+
+async def row_of(bench: Bench, session: dict[str, Any]) -> SessionRow:
+    """A session as stored."""
+    row = await read_row(bench.store, SessionRow, "arena", session["session_id"])
+    assert row is not None
+    return row

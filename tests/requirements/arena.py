@@ -36,6 +36,7 @@ REQUIREMENTS: dict[str, str] = {
     "arena.next-commit": "the commit that get_agent shows is the next session's, whatever else is asked meanwhile",
     "arena.keys-change": "a new key of the wire, or a restored store, gives the next session another commit; sessions "
     "that are open go on",
+    "arena.lost": "a session whose game or secret is gone is not played or shown; its time ends it by its events alone",
     "arena.hidden": "what is hidden is in no answer, error, log, event or figure before the end",
     "arena.reveal-never": "who wants no reveal gets none",
     "arena.artifact": "a finished session is published as canonical JSON under its hash, without ids or times",

@@ -84,7 +84,7 @@ class Play:
 class Player:
     """An agent in a seat, with its sessions."""
 
-    __slots__ = ("agent_id", "due", "id", "opening", "plays", "seat", "sent_at", "waiting")
+    __slots__ = ("agent_id", "due", "id", "opening", "plays", "seat", "sent_at", "to_act", "waiting")
 
     def __init__(self, agent_id: str, seat: Seat, plays: int) -> None:
         self.agent_id = agent_id
@@ -93,10 +93,12 @@ class Player:
         """The first one is played, then the one after it."""
         self.id = 0
         """Of the request under way; 0: there is none."""
-        self.opening = False
-        """Whether it opens a session."""
-        self.sent_at = self.due = 0.0
-        """When the request left, and when the action should have been sent."""
+        self.opening = self.to_act = False
+        """Whether it opens a session, and whether an action follows then."""
+        self.sent_at = 0.0
+        """When the request left."""
+        self.due: float | None = None
+        """When the action should have been sent; None: when it was."""
         self.waiting: deque[float] = deque()
         """Times in the schedule for which there was no turn yet."""
 
@@ -159,7 +161,7 @@ class Players:
         def turn(player: Player) -> None:
             if left[id(player)]:
                 left[id(player)] -= 1
-                self._begin(player, self._now)
+                self._begin(player, None)
 
         return self._run(turn, self._finish)
 
@@ -169,7 +171,7 @@ class Players:
 
         def turn(player: Player) -> None:
             if self._now < end:
-                self._begin(player, self._now)
+                self._begin(player, None)
 
         def drive(epoll: select.epoll) -> None:
             while self._now < end:
@@ -258,9 +260,9 @@ class Players:
             if message is not None:
                 self._answered(player, message)
 
-    def _begin(self, player: Player, due: float) -> None:
-        """The next action, due then; before it a session is opened where there is none."""
-        player.due = due
+    def _begin(self, player: Player, due: float | None) -> None:
+        """The next action, due then (None: when it leaves); before it a session is opened where there is none."""
+        player.due, player.to_act = due, True
         session = player.plays[0].session
         if session is None or session.status == "over":
             self._open(player)
@@ -292,12 +294,13 @@ class Players:
             self._opened.append((self._now - player.sent_at) * 1000)
             play.opened(found)
             self.known[found.session_id] = found
-            if player.due:
+            if player.to_act:
                 self._begin(player, player.due)
                 return
         else:
-            self._acted.append((self._now - player.due) * 1000)
-            player.due = 0.0
+            began = player.sent_at if player.due is None else player.due
+            self._acted.append((self._now - began) * 1000)
+            player.to_act = False
             play.acted(found)
             self.known[found.session.session_id] = found.session
             self.moved[player.agent_id] += found.change

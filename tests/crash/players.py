@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx
 
 from broker.wire.keys import SigningKey
-from tests.crash.talkers import Asked, Talker, call
+from tests.crash.talkers import Asked, Talker, call, settle
 from tests.support.games import plain
 
 LIMITS: Final = {"TURRET_LIMITS_KEYED_PER_HOUR": "1000000"}
@@ -51,6 +51,17 @@ class Player(Talker):
         if action["type"] == "call":
             action["stake"] = self.chance.randint(1, 2_000)
         return action
+
+    async def stop(self, http: httpx.AsyncClient, session: dict[str, Any]) -> None:
+        """End a session as it was seen."""
+        asked = self._ask(
+            "submit_action",
+            session_id=session["session_id"],
+            expected_version=session["version"],
+            action={"type": "stop"},
+        )
+        await settle(http, asked)
+        self.asked.append(asked)
 
     def heard(self, asked: Asked) -> None:
         if asked.done and asked.tool == "open_session":

@@ -54,14 +54,15 @@ async def test_what_players_were_told_is_so_when_the_broker_is_killed_under_them
     async with served(data, environment=LIMITS) as broker:
         async with AsyncExitStack() as stack:
             links = {each: await stack.enter_async_context(each.connected(broker)) for each in players}
-            done = await settle_all(links)
+            await settle_all(links)
+            done = await stop_all(links)
             await replay(links)
             await compare_sessions(links, done)
             await compare_accounts(links, done)
         assert await broker.stop() == 0
     found = look_through(data / sqlite_file.FILE, True, beside_of(data))
     assert (found.ok, found.sessions) == (True, len([each for each in done if each.tool == "open_session"]))
-    assert len(done) > 10 * ROUNDS, "too little load to tell anything"
+    assert len(done) > 8 * ROUNDS, "too little load to tell anything"
 
 
 async def make_players(data: Path, chance: random.Random) -> list[Player]:
@@ -80,13 +81,23 @@ def answered(players: list[Player]) -> int:
     return sum(len(player.asked) for player in players)
 
 
-async def settle_all(links: Links) -> list[Asked]:
-    """What was under way at the last end is asked again; all that was accepted."""
+async def settle_all(links: Links) -> None:
+    """What was under way at the last end is asked again."""
     for player, http in links.items():
         if player.pending is not None:
             await settle(http, player.pending)
             player.asked.append(player.pending)
             player.pending = None
+
+
+async def stop_all(links: Links) -> list[Asked]:
+    """End each session by the player that opened it; all that was accepted from the beginning."""
+    for player, http in links.items():
+        for opened in [each for each in player.asked if each.done and each.tool == "open_session"]:
+            session_id = opened.answer["session_id"]
+            session = (await call(http, "get_session", session_id=session_id)).json()["session"]
+            if session["status"] == "open":
+                await player.stop(http, session)
     return [each for player in links for each in player.asked if each.done]
 
 
@@ -101,7 +112,7 @@ async def replay(links: Links) -> None:
 
 
 async def compare_sessions(links: Links, done: list[Asked]) -> None:
-    """Each accepted action made one version, without a gap, and is an event of the log; what is over verifies."""
+    """Each accepted action made one version, without a gap, and is an event of the log; its artifact verifies."""
     versions: dict[str, list[int]] = defaultdict(list)
     for each in done:
         session = each.answer if each.tool == "open_session" else each.answer["session"]
@@ -110,7 +121,7 @@ async def compare_sessions(links: Links, done: list[Asked]) -> None:
     owner = {
         each.answer["session_id"]: each.answer["agent_id"] for each in done if each.tool == "open_session"
     }
-    games, over = load(Arena().games), 0
+    games = load(Arena().games)
     for session_id, made in versions.items():
         http = by_agent[owner[session_id]]
         shown, events = await read(http, session_id)
@@ -118,12 +129,9 @@ async def compare_sessions(links: Links, done: list[Asked]) -> None:
         assert [each["n"] for each in events] == sorted(made)
         for each in events:
             assert sum(points for _, points in each["event"].get("entries", [])) == 0
-        if shown["status"] == "over":
-            over += 1
-            ref = shown["artifact"]["ref"]
-            content = (await http.get(f"/artifact/{ref}")).content
-            assert verify(content, games, ref).fault is None
-    assert over > 0
+        ref = shown["artifact"]["ref"]
+        content = (await http.get(f"/artifact/{ref}")).content
+        assert verify(content, games, ref).fault is None
 
 
 async def read(http: httpx.AsyncClient, session_id: str) -> tuple[Any, list[Any]]:

@@ -133,6 +133,25 @@ async def test_a_conflict_is_not_remembered(bench: Bench) -> None:
     assert code(await bench.call("submit_action", ann, **stale)) == "IDEMPOTENCY_MISMATCH"
 
 
+@pytest.mark.requirement("arena.once")
+async def test_what_was_done_is_answered_the_same_after_a_restart() -> None:
+    store = MemoryStore()
+    async with open_arena(store=store, key=KEY) as bench:
+        ann = await make_agent(bench, "Ann")
+        opening = {"game": "hilo", "mode": "persistent", "idempotency_key": "k"}
+        opened = await raw(bench, ann, "open_session", **opening)
+        params = acting(json.loads(opened), call("same"))
+        acted = await raw(bench, ann, "submit_action", **params)
+        ending = acting(json.loads(opened), STOP, "end", 1)
+        ended = await raw(bench, ann, "submit_action", **ending)
+        assert b'"over":"stopped"' in ended
+    async with open_arena(store=store, key=KEY) as bench:
+        again = caller_of(bench, ann.agent or "")
+        assert await raw(bench, again, "submit_action", **params) == acted
+        assert await raw(bench, again, "open_session", **opening) == opened
+        assert await raw(bench, again, "submit_action", **ending) == ended
+
+
 async def illegal(bench: Bench, ann: Caller) -> tuple[str, dict[str, Any], Any]:
     session = await open_session(bench, ann)
     return "submit_action", acting(session, {"type": "fold"}), session

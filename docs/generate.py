@@ -362,6 +362,13 @@ def metrics() -> str:
     )
 
 
+def plan() -> str:
+    """The plan language: prose by hand, the rest from the grammar and the examples."""
+    from docs.generate_plan import page
+
+    return page()
+
+
 def pages() -> dict[str, str]:
     """File name in docs/reference/ → text."""
     makers = {
@@ -372,6 +379,7 @@ def pages() -> dict[str, str]:
         "metrics.md": metrics,
         "tools.md": tools,
         "cli.md": cli,
+        "plan.md": plan,
     }
     return {name: maker().rstrip() + "\n" for name, maker in makers.items()}
 

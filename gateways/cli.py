@@ -31,6 +31,7 @@ _SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "verify-page": ("verify_page", "a page that verifies in a browser, as a file"),
         "artifact": ("artifact", "what a finished session left, by its ref"),
         "arena": ("arena", "verify a finished session of the arena, offline"),
+        "plan": ("plan", "check a plan of a trial, offline"),
         "canonicalize": ("offline", "the bytes to sign, offline"),
     },
     "Act as an agent": {

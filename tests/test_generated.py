@@ -21,7 +21,8 @@ def generator() -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    "name", ["refusals.md", "call.md", "config.md", "events.md", "metrics.md", "tools.md", "cli.md"]
+    "name",
+    ["refusals.md", "call.md", "config.md", "events.md", "metrics.md", "tools.md", "cli.md", "plan.md"],
 )
 def test_a_printed_page_says_what_the_code_says(name: str) -> None:
     there = ROOT / "docs" / "reference" / name

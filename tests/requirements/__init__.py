@@ -57,6 +57,7 @@ SECTIONS = (
     "games",
     "artifact",
     "tape",
+    "plan",
     "trial",
 )
 """What an id may start with."""

@@ -1,0 +1,71 @@
+"""From tokens to statements: what one statement lacks hides nothing of the next, and one token is the repair."""
+
+import pytest
+
+from broker.core.plan.diagnostics import Diagnostic, apply
+from broker.core.plan.read import Checked, read_plan
+from tests.support.plans import FADE, HEAD
+
+
+def wrong(text: str) -> list[Diagnostic]:
+    found = read_plan(text)
+    assert isinstance(found, list)
+    return found
+
+
+MENDED = [
+    ("paln fade 1", "plan fade 1", 1, 1),
+    ("plan fade\n", "plan fade 1\n", 1, 10),
+    ("bound postion 3000000", "bound position 3000000", 3, 7),
+    ("position 3000000 loss", "position 3000000, loss", 3, 23),
+    ("until 3600,\n", "until 3600\n", 3, 57),
+    ("position = 0 buy", "position = 0: buy", 4, 34),
+    ("bui 1000000", "buy 1000000", 4, 36),
+    ("buy 1000000 mid", "buy 1000000 at mid", 4, 47),
+    ("whne pnl", "when pnl", 5, 1),
+    ("stand_donw", "stand_down", 5, 20),
+    ("halt\n", "stand_down\n", 5, 20),
+    ("when (tick >= 3500:", "when (tick >= 3500):", 6, 19),
+    ("flatten,\n", "flatten\n", 6, 27),
+]
+
+
+@pytest.mark.requirement("plan.repairs")
+@pytest.mark.parametrize(("broken", "whole", "line", "column"), MENDED, ids=[each[0] for each in MENDED])
+def test_one_token_is_the_repair(broken: str, whole: str, line: int, column: int) -> None:
+    plain = whole if whole in FADE else whole.replace("(", "").replace(")", "")
+    text = FADE.replace(plain, broken, 1)
+    (only,) = wrong(text)
+    assert (only.line, only.column) == (line, column)
+    assert only.expected or only.repair == ""
+    assert isinstance(read_plan(apply(text, [only])), Checked)
+
+
+@pytest.mark.requirement("plan.repairs")
+def test_an_unknown_function_is_the_one_that_is_close() -> None:
+    (only,) = wrong(f"{HEAD}when mid > sma(mid, 20): cancel")
+    assert (only.code, only.repair, only.expected) == ("name", "avg", ("avg", "min", "max", "abs"))
+
+
+@pytest.mark.requirement("plan.diagnostics")
+def test_each_statement_tells_its_own() -> None:
+    found = wrong(
+        f"{HEAD}when tick > : cancel\nwhen 5: cancel\nlot x\nwhen 1 < tick < 3: cancel\nwhen pnl[3] > 1: cancel"
+    )
+    assert [(each.line, each.message) for each in found] == [
+        (4, "':' is not what comes here"),
+        (5, "a condition compares two numbers"),
+        (6, "'lot' begins no statement"),
+        (6, "let stands after when"),
+        (6, "the end of the statement is not what comes here"),
+        (7, "comparisons are not chained: a < b and b < c"),
+        (8, "only bid, ask, mid, spread, size have a past that can be looked at"),
+    ]
+
+
+@pytest.mark.requirement("plan.diagnostics")
+def test_what_was_expected_is_named_shortly() -> None:
+    (only,) = wrong(f"{HEAD}when tick > , 5: cancel")
+    assert only.expected == ("a number", "a quantity", "a name")
+    (only,) = wrong(f"{HEAD}when tick > 5: jump 3 at 4")
+    assert only.expected == ("buy", "sell", "cancel", "flatten", "stand_down")

@@ -37,7 +37,12 @@ MUTANTS = (
         "            case Look():\n                await self.confirm()\n",
         "            case Look():\n",
     ),
-    ("arena.late-commit", ACTOR, "        await self.confirm()\n        final =", "        final ="),
+    (
+        "arena.late-commit",
+        ACTOR,
+        "        await self.confirm()\n        self._played",
+        "        self._played",
+    ),
     ("arena.late-commit", PLAYER, "await self.confirm()\n            return refuse(", "return refuse("),
     ("arena.restored", PLAYER, 'f"{head.epoch}{agent_id}".encode()', "agent_id.encode()"),
     (

@@ -22,7 +22,7 @@ MUTANTS = (
         "if self._most_open is None or self._most_open >= most:",
         "if self._most_open is None:",
     ),
-    ("arena.pace.limits", PLAYER, "self._most_open += 1", "self._most_open += 0"),
+    ("arena.pace.limits", PLAYER, "(self._most_open or 0) + 1", "(self._most_open or 0)"),
     ("arena.figures", "broker/actors/played.py", "self.open -= 1", "pass"),
     ("arena.figures", ACTOR, "self._played.rejected[refusal.code] += 1", "pass"),
     ("arena.figures", ACTOR, "self._played.accepted += isinstance(event, Acted)", "pass"),

@@ -51,4 +51,10 @@ MUTANTS = (
         'return Put("account", row.agent_id, version, msgspec.json.encode(next))',
         'return Put("account", row.agent_id, version, msgspec.json.encode(account))',
     ),
+    (
+        "arena.killed",
+        "broker/actors/record.py",
+        "remember=once.remember(answer) if once is not None else None,",
+        "remember=None,",
+    ),
 )

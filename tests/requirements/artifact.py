@@ -9,5 +9,5 @@ REQUIREMENTS: dict[str, str] = {
     "artifact.mcp": "kestrel://artifact/{ref} is a resource of /mcp and of the faces of what is played",
     "artifact.command": "`turret artifact` writes nothing whose hash is not the ref, whoever served it",
     "artifact.page-verdict": "the verify page's verdict on any artifact is that of `turret arena verify`",
-    "artifact.page-shows": "the page shows a session's events and steps, what can't be checked, a game it does not know",
+    "artifact.page-shows": "the page shows a session's events and steps, what can't be checked, an unknown game",
 }

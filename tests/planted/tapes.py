@@ -5,8 +5,17 @@ MADE = "broker/core/tapes/synthetic.py"
 TAPE = "broker/core/tapes/tape.py"
 
 ACCOUNT = "broker/core/trials/account.py"
+RUN = "broker/core/trials/run.py"
+GRADE = "broker/core/trials/grade.py"
 
 MUTANTS = (
+    ("trial.runs", RUN, "if made <= -self._bounds.loss:", "if made < -2 * self._bounds.loss:"),
+    ("trial.runs", RUN, "elif tick >= self._bounds.until:", "elif False:"),
+    ("trial.runs", RUN, "range(max(0, tick - program.reach), tick)", "range(0)"),
+    ("trial.runs", RUN, "else tick + tif", "else tick + 1 + tif"),
+    ("trial.grades", GRADE, "height = max(height, made)", "height = made"),
+    ("trial.grades", GRADE, "brought > 0", "brought >= 0"),
+    ("trial.grades", GRADE, "lots.pop(0)", "lots.pop()"),
     ("trial.bounds", ACCOUNT, "room = bounds.position - exposed(account, side)", "room = bounds.position"),
     ("trial.bounds", ACCOUNT, "account.sent >= bounds.orders", "account.sent > bounds.orders"),
     ("trial.fills", ACCOUNT, "there[order.side] -= part", "pass"),

@@ -7,4 +7,6 @@ REQUIREMENTS: dict[str, str] = {
     "tape.seeded": "a tape made by rule and seed is the same on every machine, for ever",
     "trial.fills": "an order acts from the next tick on, at that tick's price, up to its size, as long as it may",
     "trial.bounds": "no position beyond its bound, even if all that rests is filled; no more orders; closing always",
+    "trial.runs": "a run is a function of tape, plan and calls, sees the past alone, and ends as plan and bounds say",
+    "trial.grades": "grades follow from profit and loss, fills and bounds, in whole numbers, beside two baselines",
 }

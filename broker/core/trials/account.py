@@ -59,8 +59,9 @@ class Account(msgspec.Struct, kw_only=True):
     avoided: int = 0
     """Orders, or parts of them, that a bound kept from being sent."""
     fill: int = 0
-    """The size of the last fill, negative where it was a sale; 0: there was none."""
+    """The price of the last fill, ticks."""
     filled_at: int = -1
+    """Its tick; -1: there was none."""
 
 
 def pnl(account: Account, tape: Tape, tick: int) -> int:
@@ -70,7 +71,9 @@ def pnl(account: Account, tape: Tape, tick: int) -> int:
     return account.cash + position * price * tape.about.tick
 
 
-def send(account: Account, bounds: Bounds, side: Side, size: int, price: int, dies: int | None) -> bool:
+def send(
+    account: Account, bounds: Bounds, side: Side, size: int, price: int | None, dies: int | None
+) -> bool:
     """Send an order, cut to the bounds. False: a bound (or a size below 1) keeps it from being sent."""
     if size < 1:
         return False
@@ -132,5 +135,5 @@ def _filled(account: Account, tape: Tape, tick: int, side: Side, size: int, pric
     fee = size * tape.about.fee
     account.position += signed
     account.cash -= signed * price * tape.about.tick + fee
-    account.fill, account.filled_at = signed, tick
+    account.fill, account.filled_at = price, tick
     return Fill(tick, side, size, price, fee)

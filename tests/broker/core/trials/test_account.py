@@ -1,23 +1,13 @@
 """Orders, fills and bounds of a run."""
 
-from array import array
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.tapes.tape import About, Tape
 from broker.core.trials.account import Account, Bounds, Fill, Side, Working, close, exposed, pnl, send, trade
+from tests.support.tapes import tape
 
 BOUNDS = Bounds(position=100, loss=1_000_000, orders=5, until=10)
-
-
-def tape(*rows: tuple[int, ...], fee: int = 0) -> Tape:
-    """Ticks of bid, ask and maybe size; a tick of a unit is worth 10 millionths."""
-    sized = len(rows[0]) == 3
-    columns = [array("q", column) for column in zip(*rows, strict=True)]
-    about = About("EURUSD", 0, 1000, 10, fee, sized)
-    return Tape(about, columns[0], columns[1], columns[2] if sized else array("q"))
 
 
 FLAT = tape((99, 101), (99, 101), (99, 101))
@@ -32,7 +22,7 @@ def test_an_order_acts_at_the_other_side_of_the_tick_it_meets() -> None:
     assert pnl(account, FLAT, 1) == -10 * 2 * 10  # the spread, as if it were closed now
     send(account, BOUNDS, "sell", 10, 99, 2)
     assert trade(account, FLAT, 2) == [Fill(2, "sell", 10, 99, 0)]
-    assert (account.position, account.cash, account.fill, account.filled_at) == (0, -200, -10, 2)
+    assert (account.position, account.cash, account.fill, account.filled_at) == (0, -200, 99, 2)
 
 
 @pytest.mark.requirement("trial.fills")

@@ -1,0 +1,138 @@
+"""A plan run on a tape, tick by tick (docs/reference/trial.md, Runs).
+
+1. At a tick first the orders of before act, then the bounds are looked at, then the rules, which see that tick and
+   those before it and nothing else; what they send acts from the next tick on.
+2. It is a pure function of tape, plan and calls: the same on every machine, in one go or in many.
+3. What is over stays over. Who stands down closes the position first, as fast as the tape's size lets it.
+"""
+
+from array import array
+from typing import Final, Literal
+
+import msgspec
+
+from broker.core.plan.program import Program, Send, View, compile_plan
+from broker.core.plan.tree import Plan
+from broker.core.tapes.tape import Tape
+from broker.core.trials.account import Account, Bounds, Fill, Side, close, pnl, send, trade
+
+Why = Literal["rule", "loss", "until", "tape"]
+"""Why a run is over, or about to be: a rule stood down, the loss bound was reached, or it was the last tick of the
+plan, or of the tape."""
+Outcome = Literal["RUNNING", "STAND_DOWN", "DONE"]
+STANDS_DOWN: Final = ("rule", "loss")
+
+
+class Place(msgspec.Struct, kw_only=True):
+    """Where a run stands: all that it needs, with its plan and its tape, to go on."""
+
+    tick: int = 0
+    """The next one."""
+    account: Account = msgspec.field(default_factory=Account)
+    closing: Why | None = None
+    """Why nothing but the closing of the position is done any more."""
+    over: Why | None = None
+
+
+class Run:
+    """A run that goes on from a place, which it moves. Ticks before the place are shown to the program first."""
+
+    def __init__(self, tape: Tape, plan: Plan, place: Place, curve: "array[int] | None" = None) -> None:
+        self.place = place
+        self.curve = curve
+        """Profit and loss of each tick that was run, if it is wanted."""
+        self._tape = tape
+        self._sized = tape.about.sized
+        self._bounds = bounds_of(plan)
+        self._program = warmed(compile_plan(plan), tape, place.tick)
+        self._view = View(tick=0, bid=0, ask=0)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is said of it now."""
+        return outcome_of(self.place)
+
+    def advance(self, ticks: int) -> list[Fill]:
+        """Go on for so many ticks, or until it is over; what was filled on the way."""
+        place, tape = self.place, self._tape
+        fills: list[Fill] = []
+        until = min(len(tape), place.tick + ticks)
+        while place.tick < until and place.over is None:
+            fills += self._tick(place.tick)
+            place.tick += 1
+        if place.tick >= len(tape) and place.over is None:
+            place.over = place.closing or "tape"
+        return fills
+
+    def _tick(self, tick: int) -> list[Fill]:
+        place, account = self.place, self.place.account
+        fills = trade(account, self._tape, tick) if account.working else []
+        made = pnl(account, self._tape, tick)
+        if self.curve is not None:
+            self.curve.append(made)
+        if place.closing is not None:
+            if not account.position:
+                place.over = place.closing
+            return fills
+        if made <= -self._bounds.loss:
+            self._end("loss")
+        elif tick >= self._bounds.until:
+            self._end("until")
+        else:
+            self._rules(tick, made)
+        return fills
+
+    def _rules(self, tick: int, made: int) -> None:
+        tape, view, account = self._tape, self._view, self.place.account
+        view.tick, view.bid, view.ask = tick, tape.bids[tick], tape.asks[tick]
+        if self._sized:
+            view.size = tape.sizes[tick]
+        view.position, view.pnl = account.position, made
+        view.orders_left, view.resting = self._bounds.orders - account.sent, len(account.working)
+        if account.filled_at >= 0:
+            view.fill, view.fill_age = account.fill, tick - account.filled_at
+        for action in self._program.step(view):
+            if isinstance(action, Send):
+                self.send(action.side, action.size, action.price, action.tif, tick)
+            elif action.word == "cancel":
+                account.working = []
+            elif action.word == "flatten":
+                close(account)
+            else:
+                self._end("rule")
+
+    def send(
+        self, side: Side, size: int, price: int | None, tif: Literal["ioc", "gtc"] | int, tick: int
+    ) -> bool:
+        """Send an order at a tick, cut to the bounds; False: a bound kept it back."""
+        dies = None if tif == "gtc" else tick + 1 if tif == "ioc" else tick + tif
+        return send(self.place.account, self._bounds, side, size, price, dies)
+
+    def _end(self, why: Why) -> None:
+        close(self.place.account)
+        if self.place.account.position:
+            self.place.closing = why
+        else:
+            self.place.over = why
+
+
+def outcome_of(place: Place) -> Outcome:
+    """What is said of a run that stands there: STAND_DOWN as soon as it is decided."""
+    why = place.over or place.closing
+    if why in STANDS_DOWN:
+        return "STAND_DOWN"
+    return "RUNNING" if place.over is None else "DONE"
+
+
+def bounds_of(plan: Plan) -> Bounds:
+    """A plan's bounds."""
+    bound = plan.bound
+    return Bounds(bound.position, bound.loss, bound.orders, bound.until)
+
+
+def warmed(program: Program, tape: Tape, tick: int) -> Program:
+    """A program that has seen of the ticks before `tick` as many as it looks back at."""
+    for past in range(max(0, tick - program.reach), tick):
+        size = tape.sizes[past] if tape.about.sized else None
+        program.warm(View(tick=past, bid=tape.bids[past], ask=tape.asks[past], size=size))
+    return program

@@ -1,0 +1,96 @@
+"""Grades of a run."""
+
+import statistics
+from array import array
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.core.plan.read import Checked, read_plan
+from broker.core.tapes.synthetic import KINDS, make
+from broker.core.tapes.tape import MICRO
+from broker.core.trials.account import Fill
+from broker.core.trials.grade import aside, drawdown, grade, hits, in_market, naive, sharpe
+from broker.core.trials.run import Place, Run
+from tests.support.tapes import tape
+
+FLAT = tape(*[(99, 101)] * 5)
+PLAN = """plan fade 1 on EURUSD bound position 1000, loss 2500, orders 400, until 3000
+when position = 0 and mid < avg(mid, 50): buy 1000 at ask
+when position > 0 and mid > avg(mid, 50): sell 1000 at bid"""
+
+
+def bought(tick: int, size: int, price: int, fee: int = 0) -> Fill:
+    return Fill(tick, "buy", size, price, fee)
+
+
+def sold(tick: int, size: int, price: int, fee: int = 0) -> Fill:
+    return Fill(tick, "sell", size, price, fee)
+
+
+@pytest.mark.requirement("trial.grades")
+@pytest.mark.parametrize(
+    ("curve", "deepest"), [([], 0), ([-5], 5), ([3, 9, 4, 8, 2], 7), ([1, 2, 3], 0), ([-1, -2, 5, 4], 2)]
+)
+def test_the_drawdown_is_the_deepest_fall_from_a_height(curve: list[int], deepest: int) -> None:
+    assert drawdown(curve) == deepest
+
+
+@pytest.mark.requirement("trial.grades")
+@given(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=50))
+def test_sharpe_is_mean_over_deviation(curve: list[int]) -> None:
+    changes = [curve[0], *(after - before for before, after in pairwise(curve))]
+    deviation = statistics.pstdev(changes)
+    if deviation == 0:
+        assert sharpe(curve) == 0
+    else:
+        assert sharpe(curve) == pytest.approx(statistics.fmean(changes) / deviation * MICRO, abs=1, rel=1e-6)
+
+
+@pytest.mark.requirement("trial.grades")
+@pytest.mark.parametrize(
+    ("fills", "told"),
+    [
+        ([bought(0, 10, 100)], (0, 0)),
+        ([bought(0, 10, 100), sold(1, 10, 101)], (1, 1)),
+        ([bought(0, 10, 100), sold(1, 10, 100)], (0, 1)),
+        ([bought(0, 10, 100), sold(1, 10, 101, fee=100)], (0, 1)),  # the fee is what it brought
+        ([bought(0, 10, 100), sold(1, 10, 101, fee=99)], (1, 1)),
+        ([sold(0, 10, 100), bought(1, 4, 99), bought(2, 6, 101)], (1, 2)),
+        (
+            [bought(0, 5, 100), bought(1, 5, 90), sold(2, 5, 95), sold(3, 5, 95)],
+            (1, 2),
+        ),  # first in, first out
+        ([bought(0, 5, 100), sold(1, 15, 101), bought(2, 10, 99)], (2, 2)),
+    ],
+)
+def test_a_hit_is_a_trade_that_closed_with_a_gain(fills: list[Fill], told: tuple[int, int]) -> None:
+    assert hits(fills, FLAT) == told
+
+
+@pytest.mark.requirement("trial.grades")
+def test_ticks_in_the_market_are_those_that_end_with_a_position() -> None:
+    assert in_market([], 9) == 0
+    assert in_market([bought(2, 5, 1)], 9) == 7
+    assert in_market([bought(2, 5, 1), sold(4, 2, 1), sold(6, 3, 1), sold(8, 1, 1)], 9) == 5
+
+
+@pytest.mark.requirement("trial.grades")
+def test_a_run_is_graded_beside_two_others() -> None:
+    checked = read_plan(PLAN)
+    assert isinstance(checked, Checked)
+    market = make(KINDS["mean-revert"], 5, 1_000)
+    curve, place = array("q"), Place()
+    fills = Run(market, checked.plan, place, curve).advance(10_000)
+    made = grade(curve, fills, place, market)
+    assert (made.ticks, made.fills, made.orders) == (1_000, len(fills), place.account.sent)
+    assert made.pnl == curve[-1]
+    assert made.turnover == 1000 * len(fills) > 0
+    assert 0 < made.in_market < 1_000
+    assert aside(1_000).pnl == 0
+    maker = naive(market, checked.plan, 1_000)
+    assert maker == naive(market, checked.plan, 1_000)
+    assert maker.fills > 0
+    assert maker.orders > 400  # the plan's bound of orders is none of its

@@ -1,0 +1,148 @@
+"""A plan run on a tape."""
+
+import copy
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.core.plan.read import Checked, read_plan
+from broker.core.plan.tree import Plan
+from broker.core.tapes.synthetic import KINDS, make
+from broker.core.tapes.tape import Tape
+from broker.core.trials.account import Fill, pnl
+from broker.core.trials.run import Place, Run
+from tests.support.tapes import tape
+
+HEAD = "plan test 1 on EURUSD bound position 100, loss 1, orders 50, until 1000 "
+FLAT = tape(*[(99, 101)] * 12)
+FADE = """
+plan fade 1
+on EURUSD
+bound position 3000000, loss 2500, orders 40, until 3000
+when spread >= 2 and position = 0 and mid < avg(mid, 50): buy 1000000 at mid - 1
+when position > 0 and mid > avg(mid, 50): sell 1000000 at mid, cancel
+when pnl <= -1500: stand_down
+"""
+
+
+def plan(text: str) -> Plan:
+    checked = read_plan(text)
+    assert isinstance(checked, Checked), checked
+    return checked.plan
+
+
+def run(market: Tape, text: str, ticks: int = 10_000) -> tuple[Run, list[Fill]]:
+    made = Run(market, plan(text), Place())
+    return made, made.advance(ticks)
+
+
+@pytest.mark.requirement("trial.runs")
+def test_what_a_rule_sends_acts_from_the_next_tick_on() -> None:
+    made, fills = run(FLAT, HEAD + "when tick = 3: buy 10 at ask")
+    assert [(fill.tick, fill.size, fill.price) for fill in fills] == [(4, 10, 101)]
+    assert (made.outcome, made.place.over, made.place.tick) == ("DONE", "tape", 12)
+
+
+@pytest.mark.requirement("trial.runs")
+@pytest.mark.parametrize(
+    ("tif", "at"), [("ioc", None), ("gtc", 5), ("for 2", None), ("for 3", 5), ("for 4", 5)]
+)
+def test_an_order_lives_as_long_as_its_time_in_force(tif: str, at: int | None) -> None:
+    market = tape(*[(99, 101)] * 5, *[(96, 98)] * 5)
+    _, fills = run(market, HEAD + f"when tick = 2: buy 10 at 98 {tif}")
+    assert [fill.tick for fill in fills] == ([] if at is None else [at])
+
+
+@pytest.mark.requirement("trial.runs")
+def test_a_rule_sees_no_tick_that_is_to_come() -> None:
+    """Whatever comes after a tick, what was done up to it is the same."""
+    whole = make(KINDS["trend"], 4, 2_000)
+    cut = make(KINDS["trend"], 4, 1_000)
+    _, fills = run(whole, FADE, 1_000)
+    _, same = run(cut, FADE, 1_000)
+    assert fills
+    assert fills == same
+
+
+@pytest.mark.requirement("trial.runs")
+def test_a_rule_that_stands_down_closes_and_it_is_over() -> None:
+    made, fills = run(
+        FLAT, HEAD + "when tick = 2: buy 10 at ask when tick = 5: stand_down when tick > 5: buy 5 at ask"
+    )
+    assert [(fill.tick, fill.side) for fill in fills] == [(3, "buy"), (6, "sell")]
+    assert (made.outcome, made.place.over, made.place.tick) == ("STAND_DOWN", "rule", 7)
+    assert made.advance(5) == []
+    assert made.place.tick == 7
+
+
+@pytest.mark.requirement("trial.runs")
+def test_standing_down_with_nothing_held_is_over_at_once_and_takes_back_what_rests() -> None:
+    made, fills = run(FLAT, HEAD + "when tick = 2: buy 10 at 50 gtc when tick = 5: stand_down")
+    assert (fills, made.place.over, made.place.tick, made.place.account.working) == ([], "rule", 6, [])
+
+
+@pytest.mark.requirement("trial.runs")
+def test_a_thin_book_is_closed_as_fast_as_its_size_lets() -> None:
+    market = tape(*[(99, 101, 4)] * 12)
+    made, fills = run(market, HEAD + "when tick < 3: buy 4 at ask when tick = 5: stand_down")
+    assert made.outcome == "STAND_DOWN"
+    assert [(fill.tick, fill.size) for fill in fills if fill.side == "sell"] == [(6, 4), (7, 4), (8, 4)]
+    assert made.place.tick == 9
+
+
+@pytest.mark.requirement("trial.runs")
+def test_the_loss_bound_is_kept_whatever_the_rules_say() -> None:
+    market = tape(*[(100, 102)] * 3, *[(50, 52)] * 9)  # 100 units lose 0.051 quote a tick of 10 millionths
+    text = HEAD.replace("loss 1,", "loss 0.05,") + "when tick = 0: buy 100 at ask when tick > 3: buy 1 at ask"
+    made, fills = run(market, text)
+    assert [(fill.tick, fill.side) for fill in fills] == [(1, "buy"), (4, "sell")]
+    assert (made.outcome, made.place.over) == ("STAND_DOWN", "loss")
+
+
+@pytest.mark.requirement("trial.runs")
+def test_after_its_last_tick_a_plan_does_nothing_but_close() -> None:
+    text = HEAD.replace("until 1000", "until 5") + "when position = 0: buy 10 at ask"
+    made, fills = run(FLAT, text)
+    assert [(fill.tick, fill.side) for fill in fills] == [(1, "buy"), (6, "sell")]
+    assert (made.outcome, made.place.over) == ("DONE", "until")
+
+
+@pytest.mark.requirement("trial.runs")
+def test_flatten_closes_and_goes_on() -> None:
+    made, fills = run(FLAT, HEAD + "when tick = 1 or tick = 6: buy 10 at ask when tick = 3: flatten")
+    assert [(fill.tick, fill.side) for fill in fills] == [(2, "buy"), (4, "sell"), (7, "buy")]
+    assert made.place.account.position == 10
+
+
+@pytest.mark.requirement("trial.runs")
+def test_the_tape_ends_with_a_position_that_is_marked() -> None:
+    made, _ = run(FLAT, HEAD + "when tick = 11: stand_down when tick = 1: buy 10 at ask")
+    assert (made.outcome, made.place.over, made.place.account.position) == ("STAND_DOWN", "rule", 10)
+    assert pnl(made.place.account, FLAT, 11) == -200
+
+
+@pytest.mark.requirement("trial.runs")
+@given(st.sampled_from(sorted(KINDS)), st.integers(0, 50), st.lists(st.integers(1, 400), max_size=6))
+def test_in_one_go_or_in_many_with_the_place_kept_it_is_the_same(
+    kind: str, seed: int, parts: list[int]
+) -> None:
+    market = make(KINDS[kind], seed, 1_500)
+    text = FADE.replace("EURUSD", market.about.instrument)
+    whole, fills = run(market, text)
+    place, some = Place(), list[Fill]()
+    for ticks in [*parts, 10_000]:
+        part = Run(market, plan(text), place)
+        some += part.advance(ticks)
+        place = msgspec.json.decode(msgspec.json.encode(part.place), type=Place)
+    assert some == fills
+    assert place == whole.place
+
+
+@pytest.mark.requirement("trial.runs")
+def test_a_run_that_is_over_keeps_its_place() -> None:
+    made, _ = run(FLAT, HEAD + "when tick = 0: stand_down")
+    before = copy.deepcopy(made.place)
+    assert made.advance(100) == []
+    assert made.place == before

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz import targets_doors, targets_files, targets_pages, targets_signin, targets_wire
+from tests.fuzz import targets_doors, targets_files, targets_pages, targets_plan, targets_signin, targets_wire
 from tests.fuzz.harness import LARGEST, Target
 from tests.fuzz.inputs import giants
 from tests.fuzz.mutate import mutant, numbered, smaller
 
-AREAS = (targets_wire, targets_doors, targets_files, targets_pages, targets_signin)
+AREAS = (targets_wire, targets_doors, targets_files, targets_pages, targets_plan, targets_signin)
 TARGETS = {each.name: each for area in AREAS for each in area.TARGETS}
 SECONDS = float(os.environ.get("FUZZ_SECONDS") or 0)
 ENDLESS = 10**9
@@ -36,6 +36,7 @@ hostile = pytest.mark.requirement(
     "cli.hostile",
     "pages.hostile",
     "signin.hostile",
+    "plan.hostile",
 )
 
 

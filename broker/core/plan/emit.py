@@ -123,7 +123,8 @@ class _Emitter:
             return f"({value})" if value < 0 else str(value)
         match expr:
             case str():
-                return expr if expr in SEEN else str(2 * self._values[expr])
+                assert expr in SEEN  # a let has a value
+                return expr
             case Past() | Window():
                 return self._looks[expr]
             case Neg(of):

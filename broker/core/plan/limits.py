@@ -5,7 +5,7 @@ from typing import Final
 
 from broker.core.plan.tree import Abs, Calc, Constant, Expr, Money, Neg, Node, Past, Plan, Window
 
-MAX_TEXT: Final = 16_384
+MAX_TEXT: Final = 8_192
 """Characters of a text; bytes of a JSON text may be four times as many."""
 MAX_RULES: Final = 64
 MAX_LETS: Final = 32

@@ -138,6 +138,7 @@ async def test_who_is_claimed_may_have_more_from_then_on(family: Family) -> None
     assert code(await opening(bench, family.olga, agent_id=new.agent)) == "accepted"
 
 
+@pytest.mark.requirement("arena.scope")
 @pytest.mark.parametrize(
     "name", ["describe_arena", "get_game", "open_session", "get_session", "submit_action"]
 )

@@ -59,6 +59,8 @@ MUTANTS = (
     ("arena.idle", ACTOR, "replace(row, due=due, changed_at=changed)", "replace(row, due=due)"),
     ("arena.idle", ACTOR, "if due > now:", "if False:"),
     ("arena.lost", ACTOR, "if self._lost is not None and not isinstance(command, Due):", "if False:"),
+    ("arena.numbers", TOOLS, "msgspec.json.decode(text)", "action"),
+    ("arena.numbers", TOOLS, "msgspec.json.decode(encode(config))", "config"),
     ("arena.lost", CORE, "shown = secret.seed and", "shown ="),
     ("arena.event", ACTOR, "told = (self._told(after),)", "told = ()"),
     ("arena.foreign", TOOLS, "row is not None and row.agent_id == caller.agent else", "row is not None else"),

@@ -1,6 +1,11 @@
 """The arena: sessions, errors, accounts, limits, artifacts (docs/reference/arena.md)."""
 
 REQUIREMENTS: dict[str, str] = {
+    "arena.rules": "describe_arena and get_game tell what is played, by which rules, and what configs and actions are",
+    "arena.scope": "all tools of the arena take a token with the scope arena",
+    "arena.config": "a config that is not the game's is bad_request, and opens nothing",
+    "arena.numbers": "a whole number may be written in any form that JSON has for it, in configs and actions too",
+    "arena.keyed": "what changes something wants an idempotency_key",
     "arena.owners": "a session is its agent's: the agent and its owner look at it and play it",
     "arena.foreign": "to all others a session looks like one that never was, whatever is asked of it",
     "arena.agent-id": "only open_session takes an agent's id; another's agent is FORBIDDEN, a hidden one NOT_FOUND",

@@ -49,7 +49,7 @@ async def test_a_stale_version_is_a_conflict(bench: Bench) -> None:
     assert [each["n"] for each in seen["events"]] == [0, 1]
 
 
-@pytest.mark.requirement("arena.errors", "arena.limits")
+@pytest.mark.requirement("arena.rules", "arena.errors", "arena.limits")
 async def test_the_arena_says_what_is_played_and_by_which_rules(bench: Bench) -> None:
     arena: Any = await bench.call("describe_arena", await make_agent(bench, "Ann"))
     assert [(each["game"], each["version"]) for each in arena["games"]] == [("hilo", 1), ("rfq", 1)]
@@ -71,6 +71,7 @@ async def test_the_arena_says_what_is_played_and_by_which_rules(bench: Bench) ->
     assert [name for name, retryable in errors.items() if retryable] == ["CONFLICT"]
 
 
+@pytest.mark.requirement("arena.rules")
 @pytest.mark.parametrize("game", ["hilo", "rfq"])
 async def test_a_games_rules_come_with_the_schemas_of_its_config_and_its_actions(
     bench: Bench, game: str
@@ -97,6 +98,7 @@ async def test_what_is_not_played_here_is_named_with_what_is(bench: Bench) -> No
         assert (newer.code, newer.detail["path"]) == ("NOT_FOUND", "version")
 
 
+@pytest.mark.requirement("arena.config")
 @pytest.mark.parametrize(
     "config",
     [
@@ -124,6 +126,7 @@ async def test_an_odd_config_opens_nothing(bench: Bench, config: dict[str, Any])
     assert (await bench.call("get_agent", ann, agent_id=ann.agent))["arena"]["games"] == 0
 
 
+@pytest.mark.requirement("arena.numbers")
 async def test_a_whole_number_may_be_written_in_any_form(bench: Bench) -> None:
     ann = await make_agent(bench, "Ann")
     session = await open_session(bench, ann, config={"decks": 2.0, "points": 1e2})
@@ -188,6 +191,7 @@ async def test_an_odd_version_is_a_bad_request(bench: Bench, version: Any) -> No
     assert (answer.code, answer.detail["path"]) == ("bad_request", "expected_version")
 
 
+@pytest.mark.requirement("arena.keyed")
 @pytest.mark.parametrize("name", ["open_session", "submit_action"])
 async def test_what_changes_something_wants_a_key(bench: Bench, name: str) -> None:
     ann = await make_agent(bench, "Ann")

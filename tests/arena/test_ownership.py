@@ -75,6 +75,21 @@ async def test_an_owner_says_for_which_of_its_agents(family: Family) -> None:
     assert (unsaid.code, unsaid.detail["path"]) == ("bad_request", "agent_id")
 
 
+@pytest.mark.requirement("arena.profile")
+async def test_an_owner_is_shown_what_its_agents_have_and_nobody_elses(family: Family) -> None:
+    bench, ann = family.bench, family.ann
+    session = await open_session(bench, ann, mode="persistent")
+
+    async def shown(who: Caller) -> Any:
+        return (await bench.call("get_agent", who, agent_id=ann.agent)).get("arena")
+
+    mine = await shown(ann)
+    assert [each["session_id"] for each in mine["recent_sessions"]] == [session["session_id"]]
+    assert await shown(family.olga) == mine
+    for who in (family.abe, family.bob, family.sue, family.oleg, OUTSIDE):
+        assert await shown(who) is None, who
+
+
 @pytest.mark.requirement("arena.foreign")
 async def test_to_others_a_session_is_like_one_that_never_was(family: Family) -> None:
     bench = family.bench

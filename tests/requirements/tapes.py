@@ -9,4 +9,6 @@ REQUIREMENTS: dict[str, str] = {
     "trial.bounds": "no position beyond its bound, even if all that rests is filled; no more orders; closing always",
     "trial.runs": "a run is a function of tape, plan and calls, sees the past alone, and ends as plan and bounds say",
     "trial.grades": "grades follow from profit and loss, fills and bounds, in whole numbers, beside two baselines",
+    "trial.calls": "a trial is its calls: each fits or says why not, and it goes on from where it was put away",
+    "trial.artifact": "an artifact is canonical, and the same for the same tape and calls on every Python",
 }

@@ -1,6 +1,7 @@
 """What was done in a trial, and its artifact."""
 
 import hashlib
+from typing import Any
 
 import msgspec
 import pytest
@@ -95,6 +96,14 @@ def test_what_is_sent_by_hand_acts_at_the_next_tick_and_within_the_bounds() -> N
     made = replay(market, [Start(QUIET), Submit("buy", 10), Advance(2), Submit("sell", 5000, 99), Advance(9)])
     assert made.fills == [Fill(0, "buy", 10, 101, 0), Fill(2, "sell", 1010, 99, 0)]
     assert made.trial.place.account.avoided == 1
+
+
+@pytest.mark.requirement("trial.calls")
+@pytest.mark.parametrize(("tif", "at"), [("ioc", None), (2, 1), ("gtc", 1)])
+def test_what_is_sent_by_hand_lives_as_long_as_a_rules_order(tif: Any, at: int | None) -> None:
+    market = tape((99, 101), (96, 98), (96, 98))
+    fills = replay(market, [Start(QUIET), Submit("buy", 10, 98, tif), Advance(9)]).fills
+    assert [fill.tick for fill in fills] == ([] if at is None else [at])
 
 
 @pytest.mark.requirement("trial.calls")

@@ -14,7 +14,7 @@ MAX_DIGITS: Final = 16
 ALIEN: Final = {
     "==": "=", "===": "=", ":=": "=", "<>": "!=", "!==": "!=", "≠": "!=", "=<": "<=", "≤": "<=", "=>": ">=", "≥": ">=",
     "&&": "and", "&": "and", "∧": "and", "||": "or", "|": "or", "∨": "or", "!": "not", "¬": "not",
-    "−": "-", "–": "-", "×": "*", "÷": "/", ";": ",", "->": ":", "→": ":",
+    "−": "-", "–": "-", "×": "*", "÷": "/", ";": ",", "->": ":", "@": "at", "→": ":",
 }  # fmt: skip
 """Signs of other languages → ours."""
 _OWN: Final = ("<=", ">=", "!=", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", "[", "]", ":", ",")
@@ -29,7 +29,11 @@ _TOKEN: Final = re.compile(
     rf"|(?P<sign>{_SIGNS})"
     r"|(?P<other>[^\x00-\x20#0-9A-Za-z_]|[\x00-\x1f])"
 )
-_INSTRUMENT: Final = re.compile(r"[ \t]*(?P<it>[A-Za-z0-9][A-Za-z0-9._/-]*)")
+_NAMED: Final = {
+    "ON": re.compile(r"""(?P<quote>["']?)(?P<it>[A-Za-z0-9][A-Za-z0-9._/-]*)(?P=quote)"""),
+    "PLAN": re.compile(r"""(?P<quote>["']?)(?P<it>[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*)(?P=quote)"""),
+}
+"""After these words what stands there is a name, also where it would be read as something else elsewhere."""
 _SCALE: Final = {"k": 3, "m": 6}
 
 
@@ -43,20 +47,22 @@ class _Scanner:
         self._text, self._found, self._names = text, found, terminals()
 
     def tokens(self) -> Iterator[Token]:
-        at, text = 0, self._text
+        at, text, last = 0, self._text, ""
         while at < len(text) and not self._found.full():
             match = _TOKEN.match(text, at)
             assert match is not None  # `other` takes whatever is left
             span, kind = Span(at, match.end()), match.lastgroup
+            if kind != "space" and last in _NAMED and (named := _NAMED[last].match(text, at)):
+                at, last = named.end(), ""
+                yield self._named(named)
+                continue
             at = span.end
             if kind == "other":
                 at = self._others(span)
             elif kind == "word":
                 token = self._word(match.group(), span)
+                last = token.type
                 yield token
-                if token.type == "ON" and (named := _INSTRUMENT.match(text, at)):
-                    at = named.end()
-                    yield self._instrument(named.group("it"), Span(named.start("it"), at))
             elif kind == "odd":
                 yield self._odd(match.group(), span)
             elif kind == "number":
@@ -76,7 +82,7 @@ class _Scanner:
             end = match.end()
         span = Span(span.start, end)
         self._found.add(
-            "syntax", span, f"{shown(self._text[span.start : end])} means nothing here", repair=""
+            "syntax", span, f"{shown(self._text[span.start : end])} means nothing here", repair=" "
         )
         return end
 
@@ -91,7 +97,16 @@ class _Scanner:
             self._found.add("limit", span, f"a name has at most {MAX_NAME} characters")
         return self._token("NAME", word, span)
 
-    def _instrument(self, word: str, span: Span) -> Token:
+    def _named(self, match: re.Match[str]) -> Token:
+        """The name of a plan, or the instrument that it is for."""
+        span, word = Span(match.start(), match.end()), match["it"]
+        if match.re is _NAMED["PLAN"]:
+            if (plain := word.replace("-", "_")) != match.group():
+                said = f"a name is letters, digits and _: {shown(match.group())}"
+                self._found.add("syntax", span, said, (plain,), plain)
+            return self._word(plain, span)
+        if word != match.group():
+            self._found.add("syntax", span, "an instrument stands there without quotes", (word,), word)
         if len(word) > MAX_NAME:
             self._found.add("limit", span, f"an instrument has at most {MAX_NAME} characters")
         return self._token("INSTRUMENT", word, span)

@@ -4,6 +4,7 @@ What is wrong is mended where one token would do (put in, taken out, or another 
 the diagnostic offers; the statement is parsed once more, as repaired. Else it is given up.
 """
 
+import re
 from collections.abc import Iterable
 from copy import copy
 from typing import Any, Final
@@ -21,7 +22,9 @@ State = Any
 END: Final = "$END"
 PUT_IN: Final = ((":", ":"), ("at", " at"), (")", ")"), (",", ","), ("=", " ="))
 """What is put in where it is missing, and as what it is written."""
-MENDS: Final = 5
+SIGNS: Final = {"then": ":", "do": ":", "mod": "%", "is": "="}
+"""Words of other languages → signs of ours, where such a word can't stand."""
+MENDS: Final = 6
 """How often one statement is parsed; after that it is anybody's guess what was meant."""
 SERIES: Final = ("bid", "ask", "mid", "spread", "size")
 FUNCTIONS: Final = ("avg", "min", "max", "abs")
@@ -77,6 +80,8 @@ class _Reader:
         self._found.add(
             "syntax", _span(token), f"{shown(str(token))} begins no statement", tuple(STATEMENTS), meant
         )
+        if meant == "on" and self._at + 1 < len(self._tokens) and self._tokens[self._at + 1].type == "NAME":
+            self._tokens[self._at + 1].type = "INSTRUMENT"
         return None if meant is None else _as(token, meant)
 
     def _skip(self) -> None:
@@ -147,6 +152,8 @@ class _Reader:
         message, expected = self._message(token, accepted), readable(accepted)
         words = [text for text, name in names.items() if name in accepted and text[0].isalpha()]
         meant = closest(str(token), words) if str(token)[:1].isalpha() else None
+        if (sign := SIGNS.get(str(token), "")) and names[sign] in accepted:
+            meant = sign
         if meant is not None:
             self._found.add("syntax", _span(token), message, expected, meant)
             self._tokens[at] = _as(token, meant)
@@ -162,16 +169,24 @@ class _Reader:
             self._found.add("syntax", _span(last), "a comma too many", expected, "")
             del self._tokens[at - 1]
             return True
-        if str(token) in (",", ":", ")") and END in accepted and self._is_last():
-            self._found.add("syntax", _span(token), message, expected, "")
+        if str(token) in (",", ":", ")", "=") and self._follows() in accepted:
+            self._found.add("syntax", _span(token), message, expected, " ")
             del self._tokens[at]
+            return True
+        if token.type == "NAME" and "NUMBER" in accepted and re.fullmatch("[vV][0-9]{1,9}", token):
+            self._found.add("syntax", _span(token), message, expected, str(token)[1:])
+            self._tokens[at] = Token(
+                "NUMBER", str(token)[1:], start_pos=token.start_pos, end_pos=token.end_pos
+            )
             return True
         repair = " 1" if last.type == "NAME" and token.type == END and accepted == {"NUMBER"} else None
         self._found.add("syntax", _span(token), message, expected, repair)
         return False
 
-    def _is_last(self) -> bool:
-        return self._at + 1 >= len(self._tokens) or self._tokens[self._at + 1].type in _begins()
+    def _follows(self) -> str:
+        """The type of the token after this one."""
+        after = self._tokens[self._at + 1].type if self._at + 1 < len(self._tokens) else END
+        return END if after in _begins() else after
 
     def _message(self, token: Token, accepted: set[str]) -> str:
         names = terminals()

@@ -42,8 +42,8 @@ def test_what_is_of_the_language_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "repair"),
     [
-        ("tick €€ 5", (1, 6, 2), ""),
-        ("a\n  $b", (2, 3, 1), ""),
+        ("tick €€ 5", (1, 6, 2), " "),
+        ("a\n  $b", (2, 3, 1), " "),
         ("x" * 33, (1, 1, 33), None),
         ("9" * 17, (1, 1, 17), None),
     ],

@@ -27,6 +27,15 @@ MENDED = [
     ("halt\n", "stand_down\n", 5, 20),
     ("when (tick >= 3500:", "when (tick >= 3500):", 6, 19),
     ("flatten,\n", "flatten\n", 6, 27),
+    ("when tick >= 3500):", "when tick >= 3500:", 6, 18),
+    ("tick >= 3500 then flatten", "tick >= 3500: flatten", 6, 19),
+    ("plan fade v1", "plan fade 1", 1, 11),
+    ("plan fa-de 1", "plan fade 1", 1, 6),
+    ("symbol EURUSD", "on EURUSD", 2, 1),
+    ('on "EURUSD"', "on EURUSD", 2, 4),
+    ("position: 3000000", "position 3000000", 3, 15),
+    ("orders=40", "orders 40", 3, 42),
+    ("1000000 @ mid", "1000000 at mid", 4, 48),
 ]
 
 
@@ -37,7 +46,7 @@ def test_one_token_is_the_repair(broken: str, whole: str, line: int, column: int
     text = FADE.replace(plain, broken, 1)
     (only,) = wrong(text)
     assert (only.line, only.column) == (line, column)
-    assert only.expected or only.repair == ""
+    assert only.expected or not (only.repair or "x").strip()
     assert isinstance(read_plan(apply(text, [only])), Checked)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from broker.core.plan.program import Program, Send, View, compile_plan
 from broker.core.plan.tree import Plan
 from broker.core.tapes.tape import Tape
-from broker.core.trials.account import Account, Bounds, Fill, Side, close, pnl, send, trade
+from broker.core.trials.account import UNBOUNDED, Account, Bounds, Fill, Side, close, pnl, send, trade
 
 Why = Literal["rule", "loss", "until", "tape"]
 """Why a run is over, or about to be: a rule stood down, the loss bound was reached, or it was the last tick of the
@@ -52,12 +52,12 @@ class Run:
         """What is said of it now."""
         return outcome_of(self.place)
 
-    def advance(self, ticks: int) -> list[Fill]:
-        """Go on for so many ticks, or until it is over; what was filled on the way."""
+    def advance(self, ticks: int, most: int = UNBOUNDED) -> list[Fill]:
+        """Go on for so many ticks, until it is over, or to the tick at which `most` fills are there; these fills."""
         place, tape = self.place, self._tape
         fills: list[Fill] = []
         until = min(len(tape), place.tick + ticks)
-        while place.tick < until and place.over is None:
+        while place.tick < until and place.over is None and len(fills) < most:
             fills += self._tick(place.tick)
             place.tick += 1
         if place.tick >= len(tape) and place.over is None:

@@ -14,7 +14,7 @@ import msgspec
 
 from broker.core.plan.tree import Plan, to_value
 from broker.core.tapes.tape import About, Tape
-from broker.core.trials.account import MODEL, Fill, Side, pnl
+from broker.core.trials.account import MODEL, UNBOUNDED, Fill, Side, pnl
 from broker.core.trials.run import Outcome, Place, Run, Why, outcome_of
 from broker.wire.canonical import encode
 
@@ -119,12 +119,16 @@ class Trial:
                 self._run = Run(self.tape, plan, self.place, self._curve)
                 return []
             case Advance(ticks):
-                assert self._run is not None
-                return self._run.advance(ticks)
+                return self.advance(ticks)
             case Submit(side, size, at, tif):
                 assert self._run is not None
                 self._run.send(side, size, at, tif, self.place.tick - 1)
                 return []
+
+    def advance(self, ticks: int, most: int = UNBOUNDED) -> list[Fill]:
+        """As `Run.advance`: a call in parts. The trial is started."""
+        assert self._run is not None
+        return self._run.advance(ticks, most)
 
     def fault(self, call: Call) -> str | None:
         """Why a call is not for now; None: it is."""
@@ -177,7 +181,14 @@ def replay(tape: Tape, calls: Iterable[Call]) -> Replayed:
 
 
 def artifact_of(entry: Entry, calls: Sequence[Call], replayed: Replayed) -> bytes:
-    """A finished trial as it is published: canonical JSON."""
+    """A finished trial as it is published: canonical JSON. Raises as `written`."""
+    return written(entry, calls, replayed.fills, marks_of(replayed.curve), result_of(replayed.trial))
+
+
+def written(
+    entry: Entry, calls: Sequence[Call], fills: Sequence[Fill], marks: Sequence[Sequence[int]], result: Result
+) -> bytes:
+    """The same of its parts, by whoever has kept them. Raises ValueError for money that no JSON keeps whole."""
     return encode(
         {
             "kind": KIND,
@@ -185,20 +196,28 @@ def artifact_of(entry: Entry, calls: Sequence[Call], replayed: Replayed) -> byte
             "fills_model": MODEL,
             "entry": msgspec.to_builtins(entry),
             "calls": [_call(each) for each in calls],
-            "fills": msgspec.to_builtins(replayed.fills),
-            "marks": marks_of(replayed.curve),
-            "result": msgspec.to_builtins(result_of(replayed.trial)),
+            "fills": msgspec.to_builtins(fills),
+            "marks": msgspec.to_builtins(marks),
+            "result": msgspec.to_builtins(result),
         }
     )
 
 
+def mark_step(ticks: int) -> int:
+    """Of so many ticks every how manieth is marked: the least power of two that leaves at most MARKS, with the last."""
+    step = 1
+    while step * (MARKS - 1) < ticks - 1:
+        step *= 2
+    return step
+
+
 def marks_of(curve: Sequence[int]) -> list[list[int]]:
-    """Tick and profit and loss of every k-th tick and the last one, with the least k that gives at most MARKS."""
+    """Tick and profit and loss of each tick that is marked, and of the last one. Since steps are powers of two, what a
+    longer run marks of its beginning was marked before: marks can be kept while it is under way."""
     if not curve:
         return []
-    step = -(-len(curve) // (MARKS - 1))
     last = len(curve) - 1
-    return [[tick, curve[tick]] for tick in [*range(0, last, step), last]]
+    return [[tick, curve[tick]] for tick in [*range(0, last, mark_step(len(curve))), last]]
 
 
 def read_artifact(content: bytes) -> Artifact:

@@ -164,3 +164,15 @@ def test_marks_are_bounded_and_have_both_ends(ticks: int) -> None:
     assert len(marks) <= MARKS
     assert (marks[0], marks[-1]) == ([0, 0], [ticks - 1, ticks - 1])
     assert marks_of([]) == []
+    longer = {tick for tick, _ in marks_of(range(ticks + 7_000))[:-1] if tick < ticks}
+    assert longer <= {tick for tick, _ in marks}, "marks can be kept while it is under way"
+
+
+def test_an_advance_stops_where_as_many_fills_are_there_as_were_asked_for() -> None:
+    whole, parts = Trial(MARKET), Trial(MARKET)
+    for trial in (whole, parts):
+        trial.do(Start(TRADES))
+    first = parts.advance(600, 3)
+    assert len(first) == 3
+    assert parts.place.tick < 600
+    assert first + parts.advance(600) == whole.do(Advance(600))

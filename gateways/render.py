@@ -77,7 +77,7 @@ WAY_OUT: Final[dict[str, str]] = {
     "already_exists": "Use the one that there is, or choose another name.",
     "quota_exceeded": "Wait, or do without; reason says what there was too much of.",
     "IDEMPOTENCY_MISMATCH": "Choose a new idempotency_key for a new request.",
-    "CONFLICT": "Look at the session again, decide again, and send that under a new idempotency_key.",
+    "CONFLICT": "Look again (get_session; get_agent before opening), decide again, and use a new idempotency_key.",
     "NOT_FOUND": "Check the id or name; describe_arena lists the games, get_agent your sessions.",
     "FORBIDDEN": "Act for an agent of your own.",
     "ILLEGAL_ACTION": "Choose one of legal_actions, under a new idempotency_key.",

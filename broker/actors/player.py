@@ -128,21 +128,24 @@ class PlayerActor(RecordActor[PlayerRow]):
         if command.config.commit not in (None, commit):
             await self.confirm()
             return refuse(
-                "CONFLICT", "another session was opened meanwhile: look at next_commit again", commit=commit
+                "CONFLICT",
+                "config.commit is not the next commit, or not any more: look at get_agent again",
+                commit=commit,
             )
         return await self._open(command, player, secret, now)
 
     async def _judge_limits(self, player: PlayerRow, *, claimed: bool) -> Refusal | None:
         most, a_day = quota(self._settings, claimed=claimed)
+        whom = "an agent" if claimed else "an agent that nobody has claimed"
         if player.opened >= a_day:
             return refuse(
-                "LIMIT_EXCEEDED", f"an agent opens {a_day} sessions a day", reason="day", limit=a_day
+                "LIMIT_EXCEEDED", f"{whom} opens {a_day} sessions a day (UTC)", reason="day", limit=a_day
             )
         if self._most_open is None or self._most_open >= most:
             self._most_open = len(await self.store.find("arena", "open", self.key, limit=most))
         if self._most_open >= most:
             self._most_open = None
-            said = f"an agent has {most} sessions open at once: stop one"
+            said = f"{whom} has {most} sessions open at once: stop one of get_agent's open_sessions"
             return refuse("LIMIT_EXCEEDED", said, reason="open", limit=most)
         return None
 
@@ -153,7 +156,12 @@ class PlayerActor(RecordActor[PlayerRow]):
             balance = self._settings.points if account is None else account[0].balance
             opening = balance if account is None else 0
             if balance == 0:
-                return refuse("INSUFFICIENT_POINTS", "the account is empty", balance=0, needed=1)
+                return refuse(
+                    "INSUFFICIENT_POINTS",
+                    "the agent's account is empty: play in mode simulation",
+                    balance=0,
+                    needed=1,
+                )
             if account is None:
                 puts.append(
                     Put("account", self.key, 0, msgspec.json.encode(AccountRow(balance, 0, -balance)))

@@ -25,7 +25,7 @@ from broker.tools.agents import AgentParam
 from broker.tools.context import Context, Services
 from broker.tools.lookup import disk_full
 from broker.tools.paging import LimitParam
-from broker.tools.play import Limits, limits_of, may_play
+from broker.tools.play import Limits, limits_of, may_play, plays_for
 from broker.tools.registry import tool
 from broker.tools.schemas import flat
 from broker.wire.canonical import encode
@@ -50,7 +50,8 @@ VersionParam = (
 ModeParam = Annotated[
     Mode,
     Meta(
-        description="simulation: an account of the session's own, with config.points; persistent: the agent's own"
+        description="simulation (where none is named): an account of the session's own, with config.points; "
+        "persistent: the agent's own account"
     ),
 ]
 ConfigParam = Annotated[
@@ -63,7 +64,7 @@ ExpectedParam = Annotated[
 ]
 ActionParam = Annotated[
     dict[str, Any],
-    Meta(description="one of the legal actions, such as {type: call, stake: 25, guess: higher}"),
+    Meta(description='one of the legal actions, such as {"type": "call", "stake": 25, "guess": "higher"}'),
 ]
 SinceParam = (
     Annotated[int, Meta(ge=-1, le=1_000_000, description="only what follows this n; -1: from the beginning")]
@@ -99,6 +100,8 @@ class Arena(msgspec.Struct, frozen=True):
     persistent_points: int
     """What an agent's persistent account opens with."""
     errors: list[Error]
+    agents: list[str]
+    """The ids of the agents that the caller may play for, 100 at most."""
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -143,7 +146,8 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @tool(face="arena", title="The arena", read_only=True, scope="arena", agent=False)
 async def describe_arena(context: Context) -> Arena:
-    """What is played here: the games and their versions, modes, limits, and the errors that you can rely on.
+    """What is played here: the games and their versions, modes, limits, the errors that you can rely on, and the
+    agents that you may play for.
 
     Then get_game for a game's rules, get_agent for your accounts and next_commit, open_session to begin.
     """
@@ -157,6 +161,7 @@ async def describe_arena(context: Context) -> Arena:
         unclaimed_limits=limits_of(services, claimed=False),
         persistent_points=settings.points,
         errors=[Error(code, CODES[code].retryable, CODES[code].meaning) for code in ERRORS],
+        agents=await plays_for(services, context.caller),
     )
 
 
@@ -253,7 +258,7 @@ async def submit_action(
     """Do one action in a session, on the version that you saw last. It moves points and can't be taken back.
 
     CONFLICT: another action came first; look at the session and decide again, under a new key. No answer: send the
-    identical request again. {type: stop} ends the session.
+    identical request again. {"type": "stop"} ends the session.
     """
     services, row = context.services, await _mine(context, session_id, acting=True)
     if isinstance(row, Refusal):
@@ -298,7 +303,11 @@ async def _my_agent(context: Context, agent_id: str | None) -> str | Refusal:
     """The agent for which a session is opened."""
     agent_id = agent_id or context.caller.agent
     if agent_id is None:
-        return refuse("bad_request", "say for which of your agents: agent_id", path="agent_id")
+        return refuse(
+            "bad_request",
+            "say for which of your agents: agent_id (describe_arena lists them)",
+            path="agent_id",
+        )
     agent = await agents.seen(context.services, agent_id)
     if agent is None:
         return NO_AGENT

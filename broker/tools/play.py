@@ -3,7 +3,7 @@
 import msgspec
 
 from broker.actors.player import next_commit, quota, read_account
-from broker.core.agent import AgentRow, allowance
+from broker.core.agent import AgentRow, allowance, is_over
 from broker.core.arena import PlayerRow, SessionRow
 from broker.core.arenaviews import Account, Brief, account_of, brief, persistent
 from broker.core.games.game import MAX_ACTIONS
@@ -11,6 +11,8 @@ from broker.store.stored import read_row, stored
 from broker.tools.context import Caller, Services
 
 RECENT = 10
+MOST = 100
+"""Open sessions that are named to their agent, and agents to their owner."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -37,6 +39,8 @@ class Play(msgspec.Struct, frozen=True):
     """Sessions that it has opened."""
     recent_sessions: list[Brief]
     """The latest first."""
+    open_sessions: list[str]
+    """The ids of those that are open, the latest first, 100 at most: who has lost an id finds it here."""
 
 
 def limits_of(services: Services, *, claimed: bool) -> Limits:
@@ -52,6 +56,21 @@ def may_play(caller: Caller, agent: AgentRow) -> bool:
     if caller.agent is not None:
         return caller.agent == agent.agent_id
     return caller.owner is not None and caller.owner == agent.owner_id
+
+
+async def plays_for(services: Services, caller: Caller) -> list[str]:
+    """The ids of the agents for which a caller may open sessions, 100 at most. Raises Unavailable."""
+    if caller.agent is not None:
+        return [caller.agent]
+    if caller.owner is None:
+        return []
+    rows = [
+        stored(AgentRow, each.doc, "agent", each.id)
+        for each in await services.store.find("agent", "owner", caller.owner, limit=MOST)
+    ]
+    return [
+        row.agent_id for row in rows if row.suspended is None and not is_over(row, services.clock.now_ms())
+    ]
 
 
 async def play_of(services: Services, agent: AgentRow) -> Play:
@@ -72,4 +91,7 @@ async def play_of(services: Services, agent: AgentRow) -> Play:
         next_commit=await next_commit(store, services.vault, agent_id, games),
         games=games,
         recent_sessions=[brief(row, balance) for row in rows],
+        open_sessions=[
+            each.id for each in await store.find("arena", "open", agent_id, limit=MOST, newest=True)
+        ],
     )

@@ -163,7 +163,9 @@ def _refused(fault: Refused) -> str:
     detail = fault.refusal.detail
     names = ("path", "reason", "retry_after_ms", "limit", "size", "wire_ts")
     facts = [f"{name} {detail[name]}" for name in names if name in detail]
-    return f"{fault}" + (f" ({', '.join(facts)})" if facts else "")
+    legal = detail.get("legal_actions")
+    may = f"; legal are {msgspec.json.encode(legal).decode()}" if legal else ""
+    return f"{fault}" + (f" ({', '.join(facts)})" if facts else "") + may
 
 
 def fail(line: str) -> None:

@@ -46,25 +46,28 @@ def option_name(name: str) -> str:
 
 def take_params(schemas: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any]) -> dict[str, Any]:
     """The params that these options were given, as the tool takes them. Raises a usage error for what is no JSON."""
-    read = {name: read_value(schema, values[f"param_{name}"]) for name, schema in schemas.items()}
+    read = {
+        name: read_value(schema, values[f"param_{name}"], option_name(name))
+        for name, schema in schemas.items()
+    }
     return {name: value for name, value in read.items() if value is not None}
 
 
-def read_value(schema: Mapping[str, Any], value: Any) -> Any:
-    """An option's value as the tool takes it. An object keeps its members' own text, down to each digit; a secret is
-    not taken from the command line."""
+def read_value(schema: Mapping[str, Any], value: Any, label: str = "that") -> Any:
+    """An option's value as the tool takes it; `label` names it where it is none. An object keeps its members' own text,
+    down to each digit; a secret is not taken from the command line."""
     if schema.get("type") == "array":
         return list(value) if value else None
     if value is not None and _is_secret(schema):
         if value != "-" and not value.startswith("@"):
-            raise click.UsageError("a secret is no argument: give @FILE, or - for standard input")
+            raise click.UsageError(f"{label}: a secret is no argument, give @FILE, or - for standard input")
         return _text(value).removesuffix("\n").removesuffix("\r")
     if value is None or schema.get("type") != "object":
         return value
     try:
         return msgspec.json.decode(_text(value), type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, RecursionError) as fault:
-        raise click.UsageError(f"that is no JSON object: {fault}") from None
+        raise click.UsageError(f"{label} is no JSON object: {fault}") from None
 
 
 def _text(value: str) -> str:

@@ -85,4 +85,6 @@ MUTANTS = (
     ),
     ("arena.action-size", TOOLS, "if len(text) > MAX_ACTION:", "if False:"),
     ("arena.alike", "gateways/mcp/listing.py", '        "get_game",\n', ""),
+    ("arena.profile", PLAY, '"open", agent_id, limit=MOST', '"agent", agent_id, limit=MOST'),
+    ("arena.profile", PLAY, "row.suspended is None and not is_over", "not is_over"),
 )

@@ -71,6 +71,7 @@ async def test_an_agent_that_nobody_has_claimed_has_less(bench: Bench) -> None:
     answers = [await try_to_open(bench, new) for _ in range(4)]
     assert [isinstance(each, Refusal) for each in answers] == [False, False, False, True]
     assert answers[-1].detail["limit"] == 3
+    assert "that nobody has claimed has 3 sessions open" in answers[-1].message
 
 
 @pytest.mark.requirement("arena.limits")

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from broker.app import Caller
-from broker.core.agent import AgentRow
-from broker.tools.play import may_play
+from broker.core.agent import AgentRow, Suspension
+from broker.tools.play import RECENT, may_play
 from broker.wire.refusals import Refusal
-from tests.support.agents import make_agent
-from tests.support.arena import open_session
+from tests.support.agents import make_agent, owner_caller
+from tests.support.arena import open_session, submit
 from tests.support.broker import Bench
+from tests.support.signin import new_owner
 
 ROW = AgentRow("ag_1", "Ann", "claimed", 0, owner_id="ow_1")
 
@@ -57,6 +58,31 @@ async def test_an_agents_profile_has_its_accounts_limits_commit_and_sessions(ben
     assert then["games"] == 1
     assert [each["session_id"] for each in then["recent_sessions"]] == [session["session_id"]]
     assert then["accounts"][1:] == [session["account"]]
+
+
+@pytest.mark.requirement("arena.profile")
+async def test_an_agent_finds_each_session_that_is_open_however_old(bench: Bench) -> None:
+    ann = await make_agent(bench, "Ann")
+    kept = [(await open_session(bench, ann))["session_id"] for _ in range(RECENT + 2)]
+    last = await open_session(bench, ann)
+    assert not isinstance(await submit(bench, ann, last, {"type": "stop"}), Refusal)
+    arena = await arena_of(bench, ann)
+    assert kept[0] not in [each["session_id"] for each in arena["recent_sessions"]]
+    assert arena["open_sessions"] == kept[::-1]
+
+
+@pytest.mark.requirement("arena.profile")
+async def test_a_caller_is_told_for_which_agents_it_plays(bench: Bench) -> None:
+    owner_id = await new_owner(bench)
+    ann, bob = (
+        await make_agent(bench, "Ann", owner_id=owner_id, tier="claimed"),
+        await make_agent(bench, "Bob"),
+    )
+    await make_agent(bench, "Abe", owner_id=owner_id, tier="claimed", suspended=Suspension(0, "x"))
+    olga, other = owner_caller(bench, owner_id), owner_caller(bench, await new_owner(bench))
+    for caller, known in ((ann, [ann.agent]), (olga, [ann.agent]), (bob, [bob.agent]), (other, [])):
+        arena: Any = await bench.call("describe_arena", caller)
+        assert arena["agents"] == known
 
 
 @pytest.mark.requirement("arena.profile")

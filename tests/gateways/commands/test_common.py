@@ -28,6 +28,11 @@ END = Envelope("00" * 8, 3, "END", "aa" * 32, "bb" * 32, 1, "cc" * 64, {"reason"
             "bad_envelope: wrong (path body.x)",
             1,
         ),
+        (
+            Refused(refuse("ILLEGAL_ACTION", "wrong", path="action", legal_actions=[{"type": "stop"}])),
+            'ILLEGAL_ACTION: wrong (path action); legal are [{"type":"stop"}]',
+            1,
+        ),
         (CallEnded(END), "call_ended: the call has ended: idle", 1),
         (WireFault("lies"), "wire_fault: lies", 1),
         (Failure("no_ring", "nobody called"), "no_ring: nobody called", 1),

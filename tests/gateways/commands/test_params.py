@@ -91,3 +91,10 @@ def test_every_param_that_is_a_secret_is_marked() -> None:
     marked = {name for name, schema in params if schema.get("writeOnly")}
     assert AREAS
     assert marked == {name for name, _ in params if name in ("password", "token", "credentials", "secret")}
+
+
+@pytest.mark.requirement("cli.tools")
+def test_what_is_no_json_is_named_by_its_option() -> None:
+    for name, option in (("action", "--action"), ("config", "--param-config")):
+        with pytest.raises(click.UsageError, match=f"^{option} is no JSON object"):
+            take_params({name: OBJECT}, {f"param_{name}": "{type: stop}"})

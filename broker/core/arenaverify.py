@@ -29,7 +29,7 @@ from broker.core.arena import (
 )
 from broker.core.artifact import ref_of
 from broker.core.chance import Secret, commit_of
-from broker.core.games.game import STOP, Common, Game
+from broker.core.games.game import MAX_ACTIONS, STOP, Common, Game
 from broker.core.games.table import Table
 from broker.wire.canonical import encode, parse
 from broker.wire.ids import MAX_SAFE
@@ -277,6 +277,8 @@ def _likely(game: Game, event: Acted, n: int) -> None:
     end = event.ended
     if end is not None and (end.seed is not None or end.salt is not None):
         raise _Broken("reveal", "seed and salt are kept (reveal: never)", n)
+    if n >= MAX_ACTIONS and end is None:
+        raise _Broken("end", f"a session is over after {MAX_ACTIONS} actions", n)
     if event.action == {"type": STOP}:
         if event.facts is not None or event.entries or end != Ended("stopped"):
             raise _Broken("end", "to stop shows nothing, moves nothing, and ends the session", n)

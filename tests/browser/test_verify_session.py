@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from broker.core.arenaverify import What, verify
-from tests.broker.core.test_arenaverify import DAMAGES, damaged
+from tests.broker.core.test_arenaverify import DAMAGES, damaged, longer
 from tests.browser import artifacts
 from tests.browser.conftest import LOOKS, WIDE, Look, Opened, Watched
 from tests.browser.test_verify import page_file
@@ -55,6 +55,8 @@ def test_every_session_gets_the_verdict_of_turret_arena_verify(page_file: str, o
     cases += [(f"{name}: by chance", each, None) for n, (name, text) in enumerate(good.items())
               for each in artifacts.mutated(text, 40, n)]  # fmt: skip
     cases += [(name, damaged(text, damage), None) for name, (text, damage, _, _) in DAMAGES.items()]
+    cases += [(f"{game.NAME}: {many} of one action", longer(game, many), None)
+              for game, most in ((artifacts.hilo, 4), (artifacts.rfq, 50)) for many in (most, most + 1)]  # fmt: skip
     ref = expected(good["shoe"], None)["ref"]
     cases += [("its ref", good["shoe"], ref), ("another ref", good["stopped"], ref)]
     found = judged(page, [(text, ref) for _, text, ref in cases])

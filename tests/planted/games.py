@@ -85,6 +85,9 @@ MUTANTS = (
     ("games.verify", VERIFY, "if event.entries != made:", "if False:"),
     ("games.verify", VERIFY, "if made.ended != event.ended:", "if False:"),
     ("games.verify", VERIFY, "if not _same(made.facts, event.facts):", "if False:"),
+    ("games.verify", VERIFY, "if n >= MAX_ACTIONS and end is None:", "if False:"),
+    ("games.verify", HILO, "if not state.left[at]:", "if False:"),
+    ("games.verify", RFQ, "if state.step >= state.config.steps:", "if False:"),
     ("games.verify", VERIFY, "if config.commit not in (None, opened.commit):", "if False:"),
     ("games.verify", VERIFY, "if not had and opened.balance != config.points:", "if False:"),
     (

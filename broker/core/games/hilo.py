@@ -161,5 +161,7 @@ def returns(state: State, guess: Guess) -> Fraction:
 
 def _turned(state: State, card: str) -> State:
     at = RANKS.index(card[0])
+    if not state.left[at]:
+        raise ValueError(f"the shoe has no {card[0]} any more")
     left = (*state.left[:at], state.left[at] - 1, *state.left[at + 1 :])
     return replace(state, current=card, left=left, seen=(*state.seen, card))

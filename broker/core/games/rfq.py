@@ -177,6 +177,8 @@ def apply(state: State, hidden: list[Request], action: Quote | Pass, points: int
 
 def fold(state: State, facts: Facts) -> State:
     """The trade is in the inventory, and the next request is there."""
+    if state.step >= state.config.steps:
+        raise ValueError("the tape is over")
     bought = {"sells": state.size, "buys": -state.size, None: 0}[facts.client]
     return replace(
         state,

@@ -38,7 +38,7 @@ const HILO = {
 
   fold(state, facts) {
     const current = RANKS.indexOf(Array.from(facts.get("card"))[0] ?? "none");
-    if (current < 0) return null;
+    if (current < 0 || !state.left[current]) return null;
     const left = state.left.map((each, at) => (at === current ? each - 1 : each));
     return { current, left, seen: state.seen + 1 };
   },

@@ -44,6 +44,7 @@ const RFQ = {
   },
 
   fold(state, facts) {
+    if (state.step >= state.config.steps) return null;
     const bought = { sells: state.size, buys: -state.size }[facts.get("client")] ?? 0;
     const [reference, size] = [facts.get("reference"), facts.get("size") ?? 0];
     return { ...state, step: state.step + 1, reference, size, inventory: state.inventory + bought };

@@ -208,6 +208,7 @@ class SessionCheck {
   likely(event, n) {
     const [ended, facts] = [event.get("ended") ?? null, event.get("facts") ?? null];
     if (ended?.has("seed") || ended?.has("salt")) throw new Wrong("reveal", "seed and salt are kept (reveal: never)", n);
+    if (n >= MAX_ACTIONS && !ended) throw new Wrong("end", `a session is over after ${MAX_ACTIONS} actions`, n);
     if (isStop(event.get("action"))) {
       if (facts !== null || entriesOf(event).length || ended?.get("over") !== "stopped") {
         throw new Wrong("end", "to stop shows nothing, moves nothing, and ends the session", n);

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from broker.core.arena import artifact_of
 from broker.core.arenaverify import NEVER, PERSISTENT, Report, verify
 from broker.core.chance import Secret, commit_of
 from broker.core.games import hilo, rfq
-from broker.core.games.game import Game
+from broker.core.games.game import MAX_ACTIONS, Game
 from broker.core.games.table import Table, load
 from broker.wire.canonical import encode
 from broker.wire.refusals import Refusal
@@ -232,6 +233,40 @@ def test_each_damage_is_named_with_its_event(name: str) -> None:
     assert (found.over, found.net) == (None, None)
     if event is not None and what not in ("event", "reveal") and name != "cut":
         assert found.events == event
+
+
+def longer(game: Game, many: int) -> bytes:
+    """A session whose secret is kept, with the same action over and over before its end."""
+
+    def repeat(value: Any) -> None:
+        opened, acted, *_, last = value["events"]
+        made = [
+            {**acted, "balance": opened["balance"] + n, "entries": [["house", -1], ["player", 1]]}
+            for n in range(1, many + 1)
+        ]
+        value["events"] = [opened, *made, {**last, "balance": opened["balance"] + many}]
+        value["result"] |= {"actions": many + 1, "net": many, "balance": opened["balance"] + many}
+
+    return damaged(made(game, actions=1, reveal="never"), repeat)
+
+
+@pytest.mark.requirement("games.verify")
+@pytest.mark.parametrize(("game", "most"), [(hilo, 4), (rfq, 50)])
+def test_no_kept_secret_hides_cards_that_the_shoe_has_not_nor_a_longer_tape(game: Game, most: int) -> None:
+    assert verify(longer(game, most), GAMES).fault is None
+    found = verify(longer(game, most + 1), GAMES)
+    assert found.fault is not None
+    assert (found.fault.what, found.fault.event) == ("facts", most + 1)
+
+
+@pytest.mark.requirement("games.verify")
+def test_no_kept_secret_hides_more_actions_than_a_session_has() -> None:
+    endless = SimpleNamespace(**{**vars(rfq), "fold": lambda state, facts: state})
+    games = Table([endless])
+    assert verify(longer(rfq, MAX_ACTIONS - 1), games).fault is None
+    found = verify(longer(rfq, MAX_ACTIONS), games)
+    assert found.fault is not None
+    assert (found.fault.what, found.fault.event) == ("end", MAX_ACTIONS)
 
 
 @pytest.mark.requirement("games.verify")

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-PIECES: Final = 150
-"""Into which many values are cut; four of each stay at most."""
+from broker.core.thinning import decimate
+
 TOP: Final = 18
 HEIGHT: Final = 168
 """Of the line's place, in CSS pixels; above it is room for a label, below it for the numbers of actions."""
@@ -47,18 +47,6 @@ def summary(values: Sequence[int]) -> Summary:
     ends = (0, len(values) - 1)
     first, low, high, last = ((n, values[n]) for n in (ends[0], least, most, ends[1]))
     return Summary(first, low, high, last)
-
-
-def decimate(values: Sequence[int], pieces: int = PIECES) -> list[tuple[int, int]]:
-    """(place, value) of those that are drawn, in their order: all where they are few."""
-    if len(values) <= 4 * pieces:
-        return list(enumerate(values))
-    kept: set[int] = set()
-    for piece in range(pieces):
-        places = range(piece * len(values) // pieces, (piece + 1) * len(values) // pieces)
-        kept |= {places[0], places[-1]}
-        kept |= {min(places, key=values.__getitem__), max(places, key=values.__getitem__)}
-    return [(place, values[place]) for place in sorted(kept)]
 
 
 def ticks(low: int, high: int) -> list[int]:

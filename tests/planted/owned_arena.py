@@ -3,6 +3,7 @@
 TOOLS = "broker/tools/owned_sessions.py"
 PAGES = "gateways/pages/sessions.py"
 CHART = "gateways/pages/chart.py"
+THINNING = "broker/core/thinning.py"
 LIVE = "gateways/pages/templates/session_live.html"
 
 MUTANTS = (
@@ -47,7 +48,7 @@ MUTANTS = (
         "        if not visit.owner_id:\n            return rest(SIGNED_OUT, session_id)\n",
         "",
     ),
-    ("pages.arena-chart", CHART, "min(places, key=values.__getitem__), ", ""),
+    ("pages.arena-chart", THINNING, "min(places, key=values.__getitem__), ", ""),
     (
         "pages.arena-chart",
         CHART,

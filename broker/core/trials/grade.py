@@ -120,12 +120,16 @@ def aside(ticks: int) -> Grades:
 
 
 def naive(tape: Tape, plan: Plan, ticks: int) -> Grades:
-    """The maker that at each tick quotes a tenth of the position bound at the bid and at the ask, on the same ticks and
-    within the same bounds but for that of orders."""
+    """The grades of the naive maker on the same ticks."""
+    curve, place = array("q"), Place()
+    fills = Run(tape, maker(plan, ticks), place, curve).advance(ticks)
+    return grade(curve, fills, place, tape)
+
+
+def maker(plan: Plan, ticks: int) -> Plan:
+    """The maker that at each tick quotes a tenth of the position bound at the bid and at the ask, within the same
+    bounds but for that of orders."""
     size = max(1, plan.bound.position // NAIVE_PART)
     quotes = (Cancel(), Order("buy", size, "bid", "gtc"), Order("sell", size, "ask", "gtc"))
     bound = Bound(plan.bound.position, plan.bound.loss, 2 * ticks + 2, plan.bound.until)
-    maker = Plan("naive", 1, plan.on, bound, (Rule(Compare(">=", "tick", 0), quotes),))
-    curve, place = array("q"), Place()
-    fills = Run(tape, maker, place, curve).advance(ticks)
-    return grade(curve, fills, place, tape)
+    return Plan("naive", 1, plan.on, bound, (Rule(Compare(">=", "tick", 0), quotes),))

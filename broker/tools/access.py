@@ -30,7 +30,8 @@ async def allowed(context: Context, scope: str, agent: bool, also: str | None = 
     for an agent."""
     caller = context.caller
     if caller.principal is None:
-        return refuse("unauthenticated", "this needs a token: `Authorization: Bearer <token>`", scope=scope)
+        said = "this needs a token: `Authorization: Bearer <token>`, or `authenticate` on a WebSocket"
+        return refuse("unauthenticated", said, scope=scope)
     refused = await context.services.standing.judge(caller)
     if refused is not None:
         return refused

@@ -49,7 +49,8 @@ class Found(msgspec.Struct):
 @click.pass_context
 def check(context: click.Context, data: Path, as_json: bool) -> int:
     """Look through a store or a backup: its schema and pages, every conversation's chain and signatures, documents
-    beside their logs, each stream's positions, and the audit log. Writes nothing; the broker may run.
+    beside their logs, each stream's positions, the arena's sessions and points, and the audit log. Writes nothing; the
+    broker may run.
 
     Each fault is named on a line of its own. Exits 0 when all holds, 1 when something does not, 2 when there is
     nothing to look at.

@@ -52,5 +52,7 @@ async def test_token_standing_scope_and_agent_come_before_the_params(
         (owner, "agent_required"),
         (caller, "bad_request"),
     ):
-        assert code(await echo.run(Context(who, services), b"{}")) == expect
+        refused = await echo.run(Context(who, services), b"{}")
+        assert code(refused) == expect
+        assert ("on a WebSocket" in refused.message) is (who == Caller()), "where a token goes, at each door"
     assert await echo.run(Context(caller, services), b'{"text":"x"}') == {"agent": caller.agent, "text": "x"}

@@ -78,6 +78,16 @@ async def test_without_agents_the_owner_itself_is_chosen(owner: Browser, asked: 
 
 
 @pytest.mark.requirement("pages.consent")
+@pytest.mark.parametrize(("scopes", "told"), [(["arena"], True), (["message"], False)])
+async def test_who_lets_an_app_play_as_the_owner_is_told_for_whom(
+    owner: Browser, asked: Verbs, scopes: list[str], told: bool
+) -> None:
+    asked.answers["authorization_request"] = {**ASKED, "scopes": scopes}
+    document = Document((await owner.get("/consent?ask=abc")).text)
+    assert ("plays for any of yours" in document.text) is told
+
+
+@pytest.mark.requirement("pages.consent")
 async def test_allowing_leads_back_by_a_page_of_ours(owner: Browser, asked: Verbs) -> None:
     """Not by a redirect: browsers hold those of a form to form-action, also the app's own further ones."""
     await owner.get("/consent?ask=abc")

@@ -107,7 +107,13 @@ def _root(context: click.Context, /, **values: Any) -> None:
     context.obj = {**(context.find_object(dict) or {}), **_given(values)}
 
 
-admin = _Tools("admin", callback=_root, params=_options(environment=True), help=_root.__doc__)
+admin = _Tools(
+    "admin",
+    callback=_root,
+    params=_options(environment=True),
+    help=_root.__doc__,
+    no_args_is_help=False,
+)
 
 
 def command_for(tool: Tool) -> click.Command:

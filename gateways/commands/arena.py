@@ -14,7 +14,7 @@ from gateways.commands.backup import wants_json
 from gateways.commands.common import USAGE, Failure, Options
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def arena() -> None:
     """The arena: verify the artifact of a finished session, offline.
 
@@ -63,7 +63,8 @@ def verify(
         holding = (
             f"; {found.events} events hold before it" if fault.event is not None and found.events else ""
         )
-        raise Failure(fault.what, f"{file} does not hold{event}: {fault.message}{holding}")
+        unknown = " (--game MODULE names one)" if fault.what == "game" else ""
+        raise Failure(fault.what, f"{file} does not hold{event}: {fault.message}{unknown}{holding}")
 
 
 def report(found: Report) -> str:

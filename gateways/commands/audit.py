@@ -50,7 +50,7 @@ class _Line(msgspec.Struct, frozen=True):
     """null: it can't stand on a line of its own."""
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def audit() -> None:
     """The audit log: export it, and verify an export offline.
 

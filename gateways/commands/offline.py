@@ -3,6 +3,7 @@
 import hashlib
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -15,6 +16,9 @@ from gateways.client.errors import Refused
 from gateways.client.verify import as_json, report, verify_file
 from gateways.commands.common import Failure, Options, common
 from gateways.keyfile import save_key
+
+_EVENTS: Final = b'{"events":['
+_ARENA: Final = "a session of the arena is checked by `turret arena verify`"
 
 
 @click.command()
@@ -63,7 +67,14 @@ def verify(context: click.Context, file: Path, wires: tuple[str, ...], as_text: 
         options.show(as_json(verdict), report(verdict))
     if broken is not None:
         where = f"{file} breaks at n = {broken.n} (line {broken.line})"
-        raise Failure(broken.code, f"{where}: {broken.message}; {verdict.rows} envelopes before it hold")
+        said = f"{where}: {broken.message}; {verdict.rows} envelopes before it hold"
+        raise Failure(broken.code, said + ("; " + _ARENA if _is_session(file) else ""))
+
+
+def _is_session(file: Path) -> bool:
+    """Whether a file begins as an artifact of the arena does."""
+    with file.open("rb") as opened:
+        return opened.read(len(_EVENTS)) == _EVENTS
 
 
 @click.command()

@@ -20,7 +20,7 @@ MOST = 4 * MAX_TEXT
 """Bytes of a file that are looked at: more can be no plan."""
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def plan() -> None:
     """Plans of trials: check one, offline.
 

@@ -87,3 +87,17 @@ def test_a_game_of_ones_own_is_named_by_its_module(
     assert import_.code == 0
     ran = turret.run("arena", "verify", str(session), "--game", "nonesuch")
     assert (ran.code, ran.err.split(" (")[0]) == (2, "turret: game: there is no module nonesuch")
+
+
+def test_who_takes_the_wrong_command_or_none_is_told_the_right_one(turret: Turret, session: Path) -> None:
+    ran = turret.run("verify", str(session))
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert ran.err.endswith("a session of the arena is checked by `turret arena verify`\n")
+    session.write_bytes(session.read_bytes().replace(b'"game_version":1', b'"game_version":7', 1))
+    ran = turret.run("arena", "verify", str(session))
+    assert ran.err.startswith("turret: game: ")
+    assert "(--game MODULE names one)" in ran.err
+    for group in ("arena", "plan", "admin", "audit"):
+        ran = turret.run(group)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err == f"turret: usage: Missing command (see `turret {group} --help`)\n"

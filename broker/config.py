@@ -222,6 +222,17 @@ class Arena(msgspec.Struct, frozen=True, kw_only=True):
     """Hours without an action after which a session is over."""
 
 
+class Trials(msgspec.Struct, frozen=True, kw_only=True):
+    """Plans that are tried on tapes (trial.md)."""
+
+    open_sessions: Annotated[int, Meta(ge=1, le=100_000)] = 50
+    """Trials that one agent may have open at once."""
+    sessions_per_day: Annotated[int, Meta(ge=1, le=10_000_000)] = 1_000
+    """Trials that one agent may open on one day (UTC)."""
+    idle_h: Annotated[float, Meta(ge=0.01, le=8_760)] = 168.0
+    """Hours without a call after which a trial is over."""
+
+
 class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Where events are pushed to (network.md, Webhooks)."""
 
@@ -270,6 +281,11 @@ def raise_arena(arena: Arena) -> Arena:
     return msgspec.structs.replace(arena, open_sessions=100_000, sessions_per_day=10_000_000)
 
 
+def raise_trials(trials: Trials) -> Trials:
+    """How many trials there may be, in the same way."""
+    return msgspec.structs.replace(trials, open_sessions=100_000, sessions_per_day=10_000_000)
+
+
 class BadSetting(Exception):
     """A setting names what can't be used: its name, and why, in one line."""
 
@@ -294,6 +310,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     owners: Owners = Owners()
     network: Network = Network()
     arena: Arena = Arena()
+    trials: Trials = Trials()
     log: Log = Log()
     trace: Trace = Trace()
     webhooks: Webhooks = Webhooks()

@@ -59,6 +59,14 @@ SessionParam = Annotated[
     str, Meta(pattern=rf"^as_{ULID}$(?!\n)", description="the session's id, `as_` and 26 characters")
 ]
 
+TrialParam = Annotated[
+    str, Meta(pattern=rf"^tr_{ULID}$(?!\n)", description="the session's id, `tr_` and 26 characters")
+]
+
+OperationParam = Annotated[
+    str, Meta(pattern=rf"^op_{ULID}$(?!\n)", description="the operation's id, `op_` and 26 characters")
+]
+
 TaskParam = Annotated[str, Meta(min_length=1, max_length=64, description="a task's id")]
 """Of any form: A2A knows no other answer to an id that is none than that there is no such task."""
 

@@ -1,0 +1,88 @@
+"""The actor of one agent's trials: it opens them, one after the other, within what the agent may have."""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from broker.actors.agentdocs import present
+from broker.actors.once import Once
+from broker.actors.player import NO_AGENT, UNCLAIMED_A_DAY, UNCLAIMED_OPEN
+from broker.actors.record import Index, RecordActor
+from broker.actors.tapes import Tapes
+from broker.config import Trials
+from broker.core.agent import DAY_MS, allowance
+from broker.core.arena import session_log
+from broker.core.trials import views
+from broker.core.trials.script import Entry
+from broker.core.trials.session import Opened, TraineeRow, TrialRow, index_of
+from broker.store.port import Append, Put
+from broker.wire.refusals import Refusal, refuse
+
+
+class Open(msgspec.Struct, frozen=True):
+    """Open a trial. Answer: Opening, or why not."""
+
+    session_id: str
+    entry: Entry
+    price: dict[str, Any]
+    once: Once | None = None
+
+
+class TraineeActor(RecordActor[TraineeRow]):
+    """How many trials an agent has opened; the key is the agent's id."""
+
+    kind = "trainee"
+    type = TraineeRow
+
+    def __init__(self, key: str, *, settings: Trials, tapes: Tapes, **parts: Any) -> None:
+        super().__init__(key, **parts)
+        self._settings = settings
+        self._tapes = tapes
+
+    def index_of(self, row: TraineeRow) -> Index:
+        return ()
+
+    async def do(self, command: Any) -> Any:
+        if not isinstance(command, Open):
+            raise TypeError(type(command))
+        now = self.clock.now_ms()
+        agent = await present(self.store, self.key, now)
+        if agent is None:
+            return NO_AGENT
+        row, today = self.row or TraineeRow(self.key), now // DAY_MS
+        if row.day != today:
+            row = replace(row, day=today, opened=0)
+        refused = await self._judge_limits(row, claimed=allowance(agent).publishes)
+        if refused is not None:
+            await self.confirm()
+            return refused
+        return await self._open(command, row, now)
+
+    async def _judge_limits(self, row: TraineeRow, *, claimed: bool) -> Refusal | None:
+        most, a_day = self._settings.open_sessions, self._settings.sessions_per_day
+        if not claimed:
+            most, a_day = min(UNCLAIMED_OPEN, most), min(UNCLAIMED_A_DAY, a_day)
+        if row.opened >= a_day:
+            said = f"an agent opens {a_day} trials a day"
+            return refuse("LIMIT_EXCEEDED", said, reason="day", limit=a_day)
+        if len(await self.store.find("trial", "open", self.key, limit=most)) >= most:
+            said = f"an agent has {most} trials open at once: finalize one"
+            return refuse("LIMIT_EXCEEDED", said, reason="open", limit=most)
+        return None
+
+    async def _open(self, command: Open, row: TraineeRow, now: int) -> Any:
+        entry = command.entry
+        tape = await self._tapes.tape(entry)
+        due = now + round(self._settings.idle_h * 3_600_000)
+        trial = TrialRow(command.session_id, self.key, entry, now, now, due)
+        put = Put("trial", trial.session_id, 0, msgspec.json.encode(trial), index_of(trial))
+        event = msgspec.json.encode(Opened(self.key, entry))
+        self._nudge(due)
+        return await self.write(
+            replace(row, opened=row.opened + 1),
+            views.Opening(trial.session_id, 0, views.observe(trial, tape), entry, command.price),
+            once=command.once,
+            puts=(put,),
+            append=Append(session_log(trial.session_id), 0, event, now),
+        )

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from broker.actors.arena import Rejected
 from broker.core import arena as core
-from broker.core.arena import AccountRow, Acted, Closed, Ended, Opened, PlayerRow, SessionRow
+from broker.core.arena import AccountRow, Acted, Closed, Ended, Opened, PlayerRow, SessionRow, change_of
 from broker.core.artifact import KIND, ref_of
 from broker.core.chance import Secret, commit_of
 from broker.store.port import Document, Entry, Fault, Snapshot
@@ -33,14 +33,14 @@ class Log(NamedTuple):
 class _Totals(msgspec.Struct):
     """What the sessions of one agent come to."""
 
-    games: list[int] = []
-    """Their numbers."""
+    numbers: list[int] = []
+    """Of its sessions."""
     account: AccountRow = AccountRow(0, 0, 0)
     """By the entries of those that are persistent."""
     steps: Counter[int] = msgspec.field(default_factory=Counter)
     """How often a balance was come to, less how often it was left."""
     seen: set[int] = set()
-    """Balances that events without entries say."""
+    """Balances that their events say."""
     persistent: int = 0
 
 
@@ -128,7 +128,7 @@ def _by_events(row: SessionRow, events: list[Any], rows: list[Entry], ref: str |
         game_version=opened.game_version,
         mode=opened.mode,
         balance=acted[-1].balance if acted else opened.balance,
-        net=sum(_change(each) for each in acted),
+        net=sum(change_of(each.entries) for each in acted),
         opened_at=rows[0].at,
         version=len(events) - 1,
         over=None if last is None else last.over,
@@ -139,14 +139,14 @@ def _by_events(row: SessionRow, events: list[Any], rows: list[Entry], ref: str |
 def _points(id: str, events: list[Any], totals: _Totals) -> Iterator[Fault]:
     """Points by double entry: each event's sum is 0, and balances follow from one to the next."""
     opened: Opened = events[0]
-    totals.games.append(opened.games)
+    totals.numbers.append(opened.games)
     before = 0 if opened.entries else opened.balance
     for n, event in enumerate(events):
         if isinstance(event, Closed):
             continue
         if sum(points for _, points in event.entries):
             yield Fault("session", id, "its entries do not sum to 0", n)
-        change = _change(event)
+        change = change_of(event.entries)
         if event.balance < 0 or event.balance < change:
             yield Fault("session", id, f"a balance of {event.balance} after {change:+}", n)
         if opened.mode == "persistent":
@@ -163,14 +163,7 @@ def _step(totals: _Totals, event: Opened | Acted, change: int) -> None:
         totals.steps[event.balance] += 1
         totals.steps[event.balance - change] -= 1
     totals.seen.add(event.balance)
-    sums = {"player": totals.account.balance, "house": totals.account.house, "mint": totals.account.mint}
-    for name, points in event.entries:
-        sums[name] += points
-    totals.account = AccountRow(sums["player"], sums["house"], sums["mint"])
-
-
-def _change(event: Opened | Acted) -> int:
-    return sum(points for account, points in event.entries if account == "player")
+    totals.account = core.added(totals.account, event.entries)
 
 
 def _ending(id: str, events: list[Any]) -> Iterator[Fault]:
@@ -204,7 +197,7 @@ def _rejected(id: str, rows: list[Entry]) -> Iterator[Fault]:
 
 def _players(snapshot: Snapshot, totals: dict[str, _Totals]) -> Iterator[Fault]:
     """Each agent's sessions are numbered from 0 on, and as many as it has opened."""
-    opened = {agent_id: sorted(each.games) for agent_id, each in totals.items()}
+    opened = {agent_id: sorted(each.numbers) for agent_id, each in totals.items()}
     for document in snapshot.documents("player"):
         try:
             row = msgspec.json.decode(document.doc, type=PlayerRow)
@@ -214,8 +207,8 @@ def _players(snapshot: Snapshot, totals: dict[str, _Totals]) -> Iterator[Fault]:
             continue
         if row.agent_id != document.id:
             yield Fault("document", document.id, f"is the player {row.agent_id}")
-        if (games := opened.pop(document.id, [])) != list(range(row.games)):
-            said = f"has opened {row.games} sessions, and {len(games)} are there, each number once or not"
+        if (numbers := opened.pop(document.id, [])) != list(range(row.games)):
+            said = f"has opened {row.games} sessions, and {len(numbers)} are there, each number once or not"
             yield Fault("document", document.id, said)
     for agent_id in sorted(opened):
         yield Fault("document", agent_id, "has sessions, and no document of a player")

@@ -68,27 +68,25 @@ def quota(settings: Arena, *, claimed: bool) -> Quota:
     return Quota(most, a_day) if claimed else Quota(min(UNCLAIMED_OPEN, most), min(UNCLAIMED_A_DAY, a_day))
 
 
-async def next_secret(store: Store, vault: Vault, agent_id: str, games: int) -> Secret:
-    """Seed and salt of an agent's session number `games`. Raises Unavailable."""
+async def next_secret(store: Store, vault: Vault, agent_id: str, number: int) -> Secret:
+    """Seed and salt of an agent's session `number`, from 0. Raises Unavailable."""
     head = await store.head(f"player:{agent_id}")
-    root, about = vault.root(), f"{head.epoch}{agent_id}".encode() + games.to_bytes(8)
+    root, about = vault.root(), f"{head.epoch}{agent_id}".encode() + number.to_bytes(8)
     seed, salt = (hmac.digest(root, tag + about, "sha256").hex() for tag in (_SEED, _SALT))
     return Secret(seed, salt)
 
 
-async def next_commit(store: Store, vault: Vault, agent_id: str, games: int) -> str:
-    """The commit to an agent's session number `games`. Raises Unavailable."""
-    return commit_of(await next_secret(store, vault, agent_id, games), agent_id, games)
+async def next_commit(store: Store, vault: Vault, agent_id: str, number: int) -> str:
+    """The commit to an agent's session `number`, from 0. Raises Unavailable."""
+    return commit_of(await next_secret(store, vault, agent_id, number), agent_id, number)
 
 
 async def read_account(store: Store, agent_id: str) -> tuple[AccountRow, int] | None:
     """An agent's persistent account with its document's version, or None. Raises Unavailable."""
     document = await store.get("account", agent_id)
-    return (
-        None
-        if document is None
-        else (stored(AccountRow, document.doc, "account", agent_id), document.version)
-    )
+    if document is None:
+        return None
+    return stored(AccountRow, document.doc, "account", agent_id), document.version
 
 
 class PlayerActor(RecordActor[PlayerRow]):
@@ -150,31 +148,18 @@ class PlayerActor(RecordActor[PlayerRow]):
         return None
 
     async def _open(self, command: Open, player: PlayerRow, secret: Secret, now: int) -> Any:
-        puts: list[Put] = []
-        if command.mode == "persistent":
-            account = await read_account(self.store, self.key)
-            balance = self._settings.points if account is None else account[0].balance
-            opening = balance if account is None else 0
-            if balance == 0:
-                return refuse(
-                    "INSUFFICIENT_POINTS",
-                    "the agent's account is empty: play in mode simulation",
-                    balance=0,
-                    needed=1,
-                )
-            if account is None:
-                puts.append(
-                    Put("account", self.key, 0, msgspec.json.encode(AccountRow(balance, 0, -balance)))
-                )
-        else:
-            balance = opening = command.config.points
+        account = None if command.mode == "simulation" else await read_account(self.store, self.key)
+        balance, opening = self._funds(command, account)
+        if balance == 0:
+            said = "the agent's account is empty: play in mode simulation"
+            return refuse("INSUFFICIENT_POINTS", said, balance=0, needed=1)
         event = core.open_session(
             command.game,
             command.config,
             command.mode,
             secret=secret,
             agent_id=self.key,
-            games=player.games,
+            number=player.games,
             client_seed=command.client_seed,
             balance=balance,
             opening=opening,
@@ -192,7 +177,10 @@ class PlayerActor(RecordActor[PlayerRow]):
             changed_at=now,
             due=now + round(self._settings.idle_h * 3_600_000),
         )
-        puts.append(Put("arena", row.session_id, 0, msgspec.json.encode(row), core.index_of(row)))
+        puts = [Put("arena", row.session_id, 0, msgspec.json.encode(row), core.index_of(row))]
+        if command.mode == "persistent" and account is None:
+            first = core.posted(AccountRow(0, 0, 0), event.entries)
+            puts.append(Put("account", self.key, 0, msgspec.json.encode(first)))
         answer = show(command.game, row, core.replay(command.game, [event]), balance)
         self._nudge(row.due or 0)
         told = await self.write(
@@ -206,3 +194,11 @@ class PlayerActor(RecordActor[PlayerRow]):
             self._most_open = (self._most_open or 0) + 1
             self._played.began()
         return told
+
+    def _funds(self, command: Open, account: tuple[AccountRow, int] | None) -> tuple[int, int]:
+        """What the session's account has, and how much of it the mint gives with the opening."""
+        if command.mode == "simulation":
+            return command.config.points, command.config.points
+        if account is not None:
+            return account[0].balance, 0
+        return self._settings.points, self._settings.points

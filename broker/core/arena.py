@@ -119,14 +119,30 @@ class AccountRow(msgspec.Struct, frozen=True):
     mint: int
 
 
-def posted(account: AccountRow, entries: Sequence[Entry]) -> AccountRow:
-    """An account after these entries. Raises ValueError where they are not balanced, or the player owes points."""
+def transfer(other: Account, points: int) -> tuple[Entry, ...]:
+    """The entries by which points come from another account to the player's (negative: go there); none for 0."""
+    return ((other, -points), ("player", points)) if points else ()
+
+
+def change_of(entries: Iterable[tuple[str, int]]) -> int:
+    """Points that these entries bring to the player's account; negative: take from it."""
+    return sum(points for account, points in entries if account == "player")
+
+
+def added(account: AccountRow, entries: Iterable[Entry]) -> AccountRow:
+    """An account with these entries, whatever they are."""
     sums = {"player": account.balance, "house": account.house, "mint": account.mint}
     for name, points in entries:
         sums[name] += points
-    if sum(sums.values()) or sums["player"] < 0:
-        raise ValueError("entries sum to 0, and leave no account of a player's below it")
     return AccountRow(sums["player"], sums["house"], sums["mint"])
+
+
+def posted(account: AccountRow, entries: Sequence[Entry]) -> AccountRow:
+    """An account after these entries. Raises ValueError where they are not balanced, or the player owes points."""
+    after = added(account, entries)
+    if after.balance + after.house + after.mint or after.balance < 0:
+        raise ValueError("entries sum to 0, and leave no account of a player's below it")
+    return after
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -166,26 +182,25 @@ def open_session(
     *,
     secret: Secret,
     agent_id: str,
-    games: int,
+    number: int,
     client_seed: str,
     balance: int,
     opening: int,
 ) -> Opened:
-    """The first event. `balance`: what the account has; `opening`: what the mint gives it for that, 0 where it had it
-    before."""
+    """The first event of the agent's session `number`. `balance`: what the account has; `opening`: what the mint gives
+    it for that, 0 where it had it before."""
     draws = Draws(secret.seed, domain_of(game.NAME, game.VERSION), client_seed)
-    entries: tuple[Entry, ...] = (("mint", -opening), ("player", opening)) if opening else ()
     return Opened(
         game=game.NAME,
         game_version=game.VERSION,
         mode=mode,
         config=msgspec.to_builtins(config),
         agent_id=agent_id,
-        games=games,
-        commit=commit_of(secret, agent_id, games),
+        games=number,
+        commit=commit_of(secret, agent_id, number),
         client_seed=client_seed,
         facts=msgspec.to_builtins(game.first(config, game.deal(config, draws))),
-        entries=entries,
+        entries=transfer("mint", opening),
         balance=balance,
     )
 
@@ -223,13 +238,12 @@ def fold(game: Game, live: Live, event: Acted | Closed) -> Live:
     state = live.state
     if event.facts is not None:
         state = game.fold(state, msgspec.convert(event.facts, game.Facts))
-    change = sum(points for account, points in event.entries if account == "player")
     return replace(
         live,
         state=state,
         version=live.version + 1,
         balance=event.balance,
-        net=live.net + change,
+        net=live.net + change_of(event.entries),
         ended=event.ended,
     )
 
@@ -260,7 +274,7 @@ def act(
         action=msgspec.to_builtins(read),
         balance=points + change,
         facts=msgspec.to_builtins(step.facts),
-        entries=(("house", -change), ("player", change)) if change else (),
+        entries=transfer("house", change),
         ended=None if over is None else ended(live, secret, over),
     )
 
@@ -306,11 +320,10 @@ def artifact_of(events: Sequence[Event]) -> bytes:
     opened, rest = events[0], events[1:]
     assert isinstance(opened, Opened)
     acted = [each for each in rest if isinstance(each, Acted)]
-    net = sum(points for each in acted for account, points in each.entries if account == "player")
     result = {
         "over": end_of(events).over,
         "actions": len(acted),
-        "net": net,
+        "net": sum(change_of(each.entries) for each in acted),
         "balance": acted[-1].balance if acted else opened.balance,
     }
     text = msgspec.json.encode({"kind": KIND, "format": 1, "events": events, "result": result})

@@ -22,10 +22,12 @@ from broker.core.arena import (
     Opened,
     act,
     artifact_of,
+    change_of,
     deal_again,
     ended,
     fold,
     replay,
+    transfer,
 )
 from broker.core.artifact import ref_of
 from broker.core.chance import Secret, commit_of
@@ -211,8 +213,8 @@ def _revealed(config: Common, events: Sequence[Event]) -> Secret | None:
 
 def _opening(opened: Opened, config: Common) -> None:
     """What the account opens with is the mint's, and in a simulation what the config says."""
-    change, had = _player(opened.entries), opened.mode == "persistent"
-    if opened.entries != ((("mint", -change), ("player", change)) if change else ()):
+    change, had = change_of(opened.entries), opened.mode == "persistent"
+    if opened.entries != transfer("mint", change):
         raise _Broken("points", "the entries are the mint's and the player's, and sum to 0", 0)
     if opened.balance <= 0 or not (change == opened.balance or (had and change == 0)):
         raise _Broken("points", "the account opens with what the mint gives it", 0)
@@ -246,9 +248,8 @@ def _next(game: Game, live: Live, hidden: Any, secret: Secret | None, event: Eve
 
 def _points_before(live: Live, event: Acted, n: int) -> int:
     """The points with which an action was done, by its own entries; in a simulation those that there were."""
-    change = _player(event.entries)
-    made = (("house", -change), ("player", change)) if change else ()
-    if event.entries != made:
+    change = change_of(event.entries)
+    if event.entries != transfer("house", change):
         raise _Broken("points", "the entries are the house's and the player's, and sum to 0", n)
     before = event.balance - change
     if event.balance < 0 or before < 0:
@@ -296,10 +297,6 @@ def _written_out(what: What, value: Any, kind: Any, n: int) -> Any:
     if not _same(read, value):
         raise _Broken(what, "it is not written as it is published", n)
     return read
-
-
-def _player(entries: Sequence[tuple[str, int]]) -> int:
-    return sum(points for account, points in entries if account == "player")
 
 
 @contextmanager

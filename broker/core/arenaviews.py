@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from broker.core.arena import Acted, Live, Mode, SessionRow, legal_actions
+from broker.core.arena import Acted, Live, Mode, SessionRow, change_of, legal_actions
 from broker.core.artifact import address
 from broker.core.games.game import Game
 
@@ -144,8 +144,7 @@ def brief(row: SessionRow, points: int | None = None) -> Brief:
 
 def outcome(event: Acted, session: Session) -> Outcome:
     """The answer to an action."""
-    change = sum(points for account, points in event.entries if account == "player")
-    return Outcome(event.facts, change, session)
+    return Outcome(event.facts, change_of(event.entries), session)
 
 
 def artifact_at(ref: str | None) -> Artifact | None:

@@ -1,6 +1,6 @@
 """Chance that neither side can grind: commit, then draw, then reveal (docs/reference/arena.md, Chance).
 
-1. The commit binds seed and salt, for one agent and one number of its games, before the agent names its client seed.
+1. The commit binds seed and salt, for one agent and one number of its sessions, before the agent names its client seed.
 2. A draw is HMAC-SHA256 by the seed over what the game is, the client seed and a counter; rejection makes it fair.
 3. Whoever is shown seed and salt afterwards can do both again.
 """
@@ -26,10 +26,10 @@ class Secret(msgspec.Struct, frozen=True):
     salt: str
 
 
-def commit_of(secret: Secret, agent_id: str, games: int) -> str:
-    """The commit, hex: sha256 over a tag, seed, salt, the agent's id, and the number of its game in 8 bytes."""
+def commit_of(secret: Secret, agent_id: str, number: int) -> str:
+    """The commit, hex: sha256 over a tag, seed, salt, the agent's id, and the number of its session in 8 bytes."""
     parts = (_COMMIT, bytes.fromhex(secret.seed), bytes.fromhex(secret.salt), agent_id.encode())
-    return hashlib.sha256(b"".join(parts) + games.to_bytes(8)).hexdigest()
+    return hashlib.sha256(b"".join(parts) + number.to_bytes(8)).hexdigest()
 
 
 def domain_of(game: str, version: int) -> bytes:

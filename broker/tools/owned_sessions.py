@@ -17,7 +17,7 @@ from broker.actors.arena import MAX_EVENTS, Look, Rejected, Submit
 from broker.actors.player import read_account
 from broker.core import arena as core
 from broker.core.agent import AgentRow
-from broker.core.arena import NO_SESSION, Acted, Event, Opened, PlayerRow, SessionRow
+from broker.core.arena import NO_SESSION, Acted, Event, Opened, PlayerRow, SessionRow, change_of
 from broker.core.arenaviews import Account, Brief, Session, brief, persistent
 from broker.core.games.game import STOP
 from broker.store.port import Entry, Store
@@ -235,8 +235,7 @@ def _happened(rows: list[Entry], session_id: str) -> list[Happened]:
     found, net = [], 0
     for row in rows:
         event = stored(_EVENT, row.data, "session", session_id)
-        entries = event.entries if isinstance(event, Acted) else ()
-        change = sum(points for account, points in entries if account == "player")
+        change = change_of(event.entries) if isinstance(event, Acted) else 0
         net += change
         found.append(Happened(row.n, row.at, change, net, msgspec.to_builtins(event)))
     return found

@@ -47,7 +47,7 @@ def play(
         mode,
         secret=secret,
         agent_id=AGENT,
-        games=7,
+        number=7,
         client_seed=client_seed,
         balance=points,
         opening=points if opening else 0,

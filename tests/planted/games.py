@@ -10,7 +10,7 @@ PARTS = "broker/tools/parts.py"
 
 MUTANTS = (
     ("games.commit", CHANCE, "bytes.fromhex(secret.salt), agent_id.encode())", "agent_id.encode())"),
-    ("games.commit", CHANCE, "+ games.to_bytes(8)).hexdigest()", ").hexdigest()"),
+    ("games.commit", CHANCE, "+ number.to_bytes(8)).hexdigest()", ").hexdigest()"),
     ("games.draws", CHANCE, "end = _WORD - _WORD % n", "end = _WORD"),
     ("games.draws", CHANCE, "while (word := self.word()) >= end:", "while (word := self.word()) > end:"),
     ("games.draws", CHANCE, "counter = self.count.to_bytes(8)", 'counter = self.count.to_bytes(8, "little")'),
@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     ("games.verify", VERIFY, "if not _same(game.first(config, hidden), opened.facts):", "if False:"),
     ("games.verify", VERIFY, 'if live.opened.mode == "simulation" and before != live.balance:', "if False:"),
-    ("games.verify", VERIFY, "if event.entries != made:", "if False:"),
+    ("games.verify", VERIFY, 'if event.entries != transfer("house", change):', "if False:"),
     ("games.verify", VERIFY, "if made.ended != event.ended:", "if False:"),
     ("games.verify", VERIFY, "if not _same(made.facts, event.facts):", "if False:"),
     ("games.verify", VERIFY, "if n >= MAX_ACTIONS and end is None:", "if False:"),

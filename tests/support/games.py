@@ -72,7 +72,7 @@ def played(
         mode,
         secret=secret,
         agent_id=AGENT,
-        games=3,
+        number=3,
         client_seed=read.client_seed or "ab" * 32,
         balance=read.points,
         opening=read.points,

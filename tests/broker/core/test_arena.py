@@ -27,7 +27,7 @@ def opened(balance: int = 100, opening: int = 100, **config: Any) -> Opened:
         "simulation",
         secret=SECRET,
         agent_id=AGENT,
-        games=3,
+        number=3,
         client_seed="mine",
         balance=balance,
         opening=opening,

@@ -21,7 +21,7 @@ def live_of(**config: Any) -> core.Live:
         "simulation",
         secret=SECRET,
         agent_id=AGENT,
-        games=0,
+        number=0,
         client_seed="mine",
         balance=100,
         opening=100,

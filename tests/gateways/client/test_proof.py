@@ -28,7 +28,7 @@ def finished() -> tuple[list[core.Event], dict[int, Answered]]:
         "simulation",
         secret=SECRET,
         agent_id=AGENT,
-        games=7,
+        number=7,
         client_seed="mine",
         balance=1000,
         opening=1000,

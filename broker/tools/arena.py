@@ -18,7 +18,7 @@ from broker.actors.player import NO_AGENT, Open
 from broker.core import arena as core
 from broker.core.arena import NO_SESSION, Mode, SessionRow
 from broker.core.arenaviews import Outcome, Session
-from broker.core.games.game import Common, Game
+from broker.core.games.game import STOP, Common, Game
 from broker.store.stored import read_row, stored
 from broker.tools import agents
 from broker.tools.agents import AgentParam
@@ -41,6 +41,13 @@ ERRORS: Final = (
     *("CONFLICT", "IDEMPOTENCY_MISMATCH", "NOT_FOUND", "FORBIDDEN", "ILLEGAL_ACTION"),
     *("INSUFFICIENT_POINTS", "LIMIT_EXCEEDED", "SESSION_OVER"),
 )
+_STOP: Final = {
+    "description": "End the session, with the points as they are.",
+    "type": "object",
+    "properties": {"type": {"enum": [STOP], "type": "string"}},
+    "required": ["type"],
+    "additionalProperties": False,
+}
 GameParam = Annotated[
     str, Meta(pattern=r"^[a-z0-9-]{1,16}$(?!\n)", description="a game's name, such as hilo")
 ]
@@ -177,7 +184,7 @@ async def get_game(context: Context, game: GameParam, version: VersionParam = No
         title=found.TITLE,
         rules=found.RULES,
         config_schema=flat(found.Config),
-        action_schema=flat(found.Action, nulls=True),
+        action_schema=_or_stop(flat(found.Action, nulls=True)),
         wager=found.WAGER,
     )
 
@@ -273,13 +280,21 @@ async def submit_action(
     return answer
 
 
+def _or_stop(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a game's actions, and of the one that every game has."""
+    return {"anyOf": [*schema.get("anyOf", [schema]), _STOP]}
+
+
 def read_config(game: Game, config: dict[str, Any]) -> Common | Refusal:
     """A session's config by the game's type, read from its canonical form, in which 2.0 is the integer that it is;
     bad_request names what is wrong."""
     try:
         read: Common = msgspec.convert(msgspec.json.decode(encode(config)), game.Config)
     except (msgspec.ValidationError, RecursionError) as error:
-        return refuse("bad_request", f"config: {error}"[: core.MAX_WHY], path="config")
+        takes = (
+            f"; it takes: {', '.join(game.Config.__struct_fields__)}" if "unknown field" in str(error) else ""
+        )
+        return refuse("bad_request", f"config: {error}"[: core.MAX_WHY] + takes, path="config")
     return read
 
 

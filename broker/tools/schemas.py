@@ -45,6 +45,7 @@ def _inline(node: Any, definitions: dict[str, Any], nulls: bool) -> Any:
         key: _inline(value, definitions, nulls)
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str))  # a member may be called title
+        and not (key == "discriminator" and "mapping" in value)  # it points to definitions that are inlined
     }
     if "type" not in made and all(isinstance(each, str) for each in made.get("enum", (None,))):
         made["type"] = "string"  # there are model APIs that take no enum without it

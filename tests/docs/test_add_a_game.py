@@ -50,7 +50,7 @@ async def test_it_is_played_through_the_tools_and_its_artifact_verified(
         assert [each["game"] for each in listed["games"]] == ["dice", "hilo", "rfq"]
         rules: Any = msgspec.to_builtins(await bench.call("get_game", ann, game="dice"))
         assert rules["config_schema"]["properties"]["rolls"]["maximum"] == 100
-        assert rules["action_schema"]["properties"]["at_least"]["minimum"] == 2
+        assert rules["action_schema"]["anyOf"][0]["properties"]["at_least"]["minimum"] == 2
         session = await open_session(bench, ann, "dice", config={"rolls": 5, "points": 300})
         assert session["observation"] == {"left": 5, "last": None}
         short = await submit(bench, ann, session, {"type": "bet", "stake": 100, "at_least": 7})

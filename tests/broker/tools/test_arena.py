@@ -82,7 +82,11 @@ async def test_a_games_rules_come_with_the_schemas_of_its_config_and_its_actions
     assert {"client_seed", "commit", "points", "reveal"} < rules["config_schema"]["properties"].keys()
     for each in rules["config_schema"]["properties"].values():
         assert each.get("description"), "says what it is"
-    assert "type" in str(rules["action_schema"])
+    assert "#/" not in str(rules), "nothing points to what is not there"
+    session = await open_session(bench, ann, game)
+    assert [each["properties"]["type"]["enum"][0] for each in rules["action_schema"]["anyOf"]] == list(
+        dict.fromkeys(each["type"] for each in session["legal_actions"])
+    )
     assert code(await bench.call("get_game", ann, game=game, version=2)) == "NOT_FOUND"
 
 
@@ -96,6 +100,16 @@ async def test_what_is_not_played_here_is_named_with_what_is(bench: Bench) -> No
             name, ann, game="hilo", version=9, **{**params, "idempotency_key": "n"} if params else {}
         )
         assert (newer.code, newer.detail["path"]) == ("NOT_FOUND", "version")
+
+
+@pytest.mark.requirement("arena.config")
+async def test_a_config_of_another_games_is_told_what_this_one_takes(bench: Bench) -> None:
+    ann = await make_agent(bench, "Ann")
+    refused = await bench.call(
+        "open_session", ann, game="rfq", config={"decks": 2}, idempotency_key=new_key()
+    )
+    taken = "client_seed, commit, points, reveal, steps, volatility, inventory_limit"
+    assert refused.message.endswith(f"unknown field `decks`; it takes: {taken}")
 
 
 @pytest.mark.requirement("arena.config")

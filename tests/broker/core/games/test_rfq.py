@@ -336,4 +336,5 @@ async def test_get_game_shows_both_actions(bench: Bench) -> None:
     assert [each["properties"]["type"]["enum"] for each in shown["action_schema"]["anyOf"]] == [
         ["quote"],
         ["pass"],
+        ["stop"],
     ]

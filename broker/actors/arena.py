@@ -15,16 +15,16 @@ import msgspec
 from msgspec.structs import replace
 
 from broker.actors.actor import NOT_NOW
-from broker.actors.agentdocs import read_agent
 from broker.actors.artifacts import publish
 from broker.actors.calls import agent_stream
 from broker.actors.once import Once
 from broker.actors.played import Played
 from broker.actors.player import Vault, read_account
-from broker.actors.record import Index, Record, RecordActor, Told
+from broker.actors.record import Index, Record, Told
+from broker.actors.session import Rejected, SessionActor
 from broker.config import Arena
 from broker.core import arena as core
-from broker.core.arena import NO_SESSION, REJECTED_KEPT, Acted, Closed, Live, SessionRow
+from broker.core.arena import NO_SESSION, Acted, Closed, Live, SessionRow
 from broker.core.arenaviews import outcome, show
 from broker.core.chance import SEED_BYTES, Secret
 from broker.core.conversation import Due
@@ -54,23 +54,13 @@ class Submit(msgspec.Struct, frozen=True):
     once: Once | None = None
 
 
-class Rejected(msgspec.Struct, frozen=True):
-    """An attempt that was not accepted, as kept."""
-
-    code: str
-    message: str
-    expected_version: int
-    action: dict[str, Any]
-    by: str
-
-
 async def read_events(store: Store, session_id: str) -> list[core.Event]:
     """All events of a session. Raises Unavailable."""
     rows = await store.entries(core.session_log(session_id), limit=MAX_EVENTS)
     return [stored(_EVENT, row.data, "session", session_id) for row in rows]
 
 
-class ArenaActor(RecordActor[SessionRow]):
+class ArenaActor(SessionActor[SessionRow]):
     """One session; the key is its id."""
 
     kind = "arena"
@@ -79,8 +69,7 @@ class ArenaActor(RecordActor[SessionRow]):
     def __init__(
         self, key: str, *, settings: Arena, games: Table, vault: Vault, played: Played, **parts: Any
     ) -> None:
-        super().__init__(key, **parts)
-        self._idle_ms = round(settings.idle_h * 3_600_000)
+        super().__init__(key, idle_h=settings.idle_h, **parts)
         self._games = games
         self._vault = vault
         self._played = played
@@ -88,7 +77,6 @@ class ArenaActor(RecordActor[SessionRow]):
         self._live: Live
         self._secret = NONE
         self._hidden: Any = None
-        self._rejected = 0
         self._lost: str | None = None
         """Why it can't be played any more."""
         self._sure = False
@@ -119,8 +107,6 @@ class ArenaActor(RecordActor[SessionRow]):
         if self._secret is not NONE:
             live, seed = self._live, self._secret.seed
             self._hidden = core.deal_again(game, live.opened, live.config, seed)
-        last = await self.store.tail(core.rejected_log(self.key), limit=1)
-        self._rejected = last[0].n + 1 if last else 0
         return record
 
     def decide(self, command: Any) -> Any:
@@ -159,7 +145,7 @@ class ArenaActor(RecordActor[SessionRow]):
             case Submit():
                 return await self._submit(row, command)
             case Due():
-                return await self._look_at_time(row)
+                return await self.look_at_time(row)
         raise TypeError(type(command))
 
     async def _submit(self, row: SessionRow, command: Submit) -> Any:
@@ -190,7 +176,7 @@ class ArenaActor(RecordActor[SessionRow]):
             self._stands(event, live)
         return answer
 
-    async def _close(self, row: SessionRow) -> Any:
+    async def close(self, row: SessionRow) -> Any:
         """End it without an action. That takes no game; and where the secret is lost, none is shown."""
         now, events = self.clock.now_ms(), await read_events(self.store, self.key)
         event = core.expired(events, self._secret)
@@ -215,7 +201,7 @@ class ArenaActor(RecordActor[SessionRow]):
             balance=live.balance,
             net=live.net,
             changed_at=now,
-            due=None if row.due is None else min(row.due, now + self._idle_ms),
+            due=self.later(row, now),
         )
 
     def _append(self, version: int, event: Acted | Closed, now: int) -> Append:
@@ -231,34 +217,12 @@ class ArenaActor(RecordActor[SessionRow]):
             self._secret, self._hidden = NONE, None
 
     async def _reject(self, command: Submit, refusal: Refusal) -> Refusal:
-        """Keep a rejected attempt, and its answer where that is final."""
-        await self.confirm()
-        self._played.rejected[refusal.code] += 1
-        final = None if refusal.retryable else command.once
-        if self._rejected >= REJECTED_KEPT:
-            return refusal
-        kept = Rejected(refusal.code, refusal.message, command.expected_version, command.action, command.by)
-        append = Append(
-            core.rejected_log(self.key), self._rejected, msgspec.json.encode(kept), self.clock.now_ms()
-        )
-        answer: Refusal = await self.write(self.row, refusal, once=final, append=append)
-        if answer is refusal:
-            self._rejected += 1
-        return answer
+        expected, action = command.expected_version, command.action
+        attempt = Rejected(refusal.code, refusal.message, expected, action, command.by)
+        return await self.reject(attempt, refusal, command.once)
 
-    async def _look_at_time(self, row: SessionRow) -> Any:
-        """Its time is over, or its agent is gone: end it. It was played since: look again later."""
-        now = self.clock.now_ms()
-        if row.due is None:
-            return None
-        if await read_agent(self.store, row.agent_id, now) is not None:
-            if row.due > now:
-                return None
-            changed = min(row.changed_at, now)  # it is later than now where the clock has stepped back
-            due = changed + self._idle_ms
-            if due > now:
-                return await self.write(replace(row, due=due, changed_at=changed), None)
-        return await self._close(row)
+    def rejected(self, code: str) -> None:
+        self._played.rejected[code] += 1
 
     async def _points(self, row: SessionRow) -> tuple[int, Any]:
         """What the account has now; and, of a persistent one, how an event's points are put there."""

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from broker.actors.arena import Rejected
+from broker.actors.session import Rejected
 from broker.core import arena as core
 from broker.core.arena import AccountRow, Acted, Closed, Ended, Opened, PlayerRow, SessionRow, change_of
 from broker.core.artifact import KIND, ref_of

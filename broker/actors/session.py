@@ -61,9 +61,13 @@ class SessionActor(RecordActor[RowT]):
     async def close(self, row: RowT) -> Any:
         """End it without an action: its time is over."""
 
+    def rejected(self, code: str) -> None:
+        """An attempt is rejected: for figures."""
+
     async def reject(self, attempt: Rejected, refusal: Refusal, once: Once | None) -> Refusal:
         """Keep a rejected attempt, and its answer where that is final."""
         await self.confirm()
+        self.rejected(refusal.code)
         if self._rejected >= REJECTED_KEPT:
             return refusal
         text, now = msgspec.json.encode(attempt), self.clock.now_ms()

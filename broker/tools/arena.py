@@ -13,8 +13,9 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from broker.actors.arena import ArenaActor, Look, Rejected, Submit
+from broker.actors.arena import ArenaActor, Look, Submit
 from broker.actors.player import NO_AGENT, Open
+from broker.actors.session import Rejected
 from broker.core import arena as core
 from broker.core.arena import NO_SESSION, Mode, SessionRow
 from broker.core.arenaviews import Outcome, Session

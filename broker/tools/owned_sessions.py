@@ -13,8 +13,9 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from broker.actors.agentdocs import NO_AGENT
-from broker.actors.arena import MAX_EVENTS, Look, Rejected, Submit
+from broker.actors.arena import MAX_EVENTS, Look, Submit
 from broker.actors.player import read_account
+from broker.actors.session import Rejected
 from broker.core import arena as core
 from broker.core.agent import AgentRow
 from broker.core.arena import NO_SESSION, Acted, Event, Opened, PlayerRow, SessionRow, change_of

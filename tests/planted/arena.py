@@ -2,6 +2,7 @@
 
 CORE = "broker/core/arena.py"
 ACTOR = "broker/actors/arena.py"
+SESSION = "broker/actors/session.py"
 PLAYER = "broker/actors/player.py"
 ARTIFACTS = "broker/actors/artifacts.py"
 VIEWS = "broker/core/arenaviews.py"
@@ -51,13 +52,13 @@ MUTANTS = (
     ("arena.commit-guard", PLAYER, "if command.config.commit not in (None, commit):", "if False:"),
     ("arena.keys-change", PLAYER, 'f"{head.epoch}{agent_id}"', "agent_id"),
     ("arena.replay", ACTOR, "if self._live.version != row.version:", "if False:"),
-    ("arena.rejected", ACTOR, "if self._rejected >= REJECTED_KEPT:", "if False:"),
-    ("arena.passing", ACTOR, "final = None if refusal.retryable else command.once", "final = command.once"),
-    ("arena.final", ACTOR, "final = None if refusal.retryable else command.once", "final = None"),
-    ("arena.idle", ACTOR, "else min(row.due, now + self._idle_ms)", "else row.due"),
-    ("arena.idle", ACTOR, "changed = min(row.changed_at, now)", "changed = row.changed_at"),
-    ("arena.idle", ACTOR, "replace(row, due=due, changed_at=changed)", "replace(row, due=due)"),
-    ("arena.idle", ACTOR, "if due > now:", "if False:"),
+    ("arena.rejected", SESSION, "if self._rejected >= REJECTED_KEPT:", "if False:"),
+    ("arena.passing", SESSION, "final = None if refusal.retryable else once", "final = once"),
+    ("arena.final", SESSION, "final = None if refusal.retryable else once", "final = None"),
+    ("arena.idle", SESSION, "else min(row.due, now + self._idle_ms)", "else row.due"),
+    ("arena.idle", SESSION, "changed = min(timed.changed_at, now)", "changed = timed.changed_at"),
+    ("arena.idle", SESSION, "replace(row, due=due, changed_at=changed)", "replace(row, due=due)"),
+    ("arena.idle", SESSION, "if due > now:", "if False:"),
     ("arena.lost", ACTOR, "if self._lost is not None and not isinstance(command, Due):", "if False:"),
     ("arena.numbers", TOOLS, "msgspec.json.decode(text)", "action"),
     ("arena.numbers", TOOLS, "msgspec.json.decode(encode(config))", "config"),

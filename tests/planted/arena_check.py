@@ -3,6 +3,7 @@
 CHECK = "broker/actors/check_arena.py"
 LEAVING = "broker/actors/leaving.py"
 ACTOR = "broker/actors/arena.py"
+SESSION = "broker/actors/session.py"
 CORE = "broker/core/arena.py"
 PLAYER = "broker/actors/player.py"
 
@@ -15,11 +16,11 @@ MUTANTS = (
     ("arena.check", CHECK, "if commit != opened.commit:", "if False:"),
     ("arena.check", CHECK, "if ref_of(document.doc) != document.id:", "if False:"),
     ("arena.check", CHECK, "if published is None or published.doc != content:", "if published is None:"),
-    ("arena.gone", LEAVING, 'found += [("arena", each.id) for each in sessions]', "pass"),
+    ("arena.gone", LEAVING, 'for kind in ("arena", "trial"):', 'for kind in ("trial",):'),
     (
         "arena.gone",
-        ACTOR,
-        "if await read_agent(self.store, row.agent_id, now) is not None:",
+        SESSION,
+        "if await read_agent(self.store, timed.agent_id, now) is not None:",
         "if True:",
     ),
     (
@@ -28,8 +29,8 @@ MUTANTS = (
         "puts = () if put is None or not event.entries else (put(event),)",
         "puts = ()",
     ),
-    ("arena.program", ACTOR, "final = None if refusal.retryable else command.once", "final = None"),
-    ("arena.program", ACTOR, "self._rejected = last[0].n + 1 if last else 0", "self._rejected = 0"),
+    ("arena.program", SESSION, "final = None if refusal.retryable else once", "final = None"),
+    ("arena.program", SESSION, "self._rejected = last[0].n + 1 if last else 0", "self._rejected = 0"),
     ("arena.program", PLAYER, "if balance == 0:", "if False:"),
     (
         "arena.late-commit",
@@ -39,9 +40,9 @@ MUTANTS = (
     ),
     (
         "arena.late-commit",
-        ACTOR,
-        "        await self.confirm()\n        self._played",
-        "        self._played",
+        SESSION,
+        "        await self.confirm()\n        self.rejected",
+        "        self.rejected",
     ),
     ("arena.late-commit", PLAYER, "await self.confirm()\n            return refuse(", "return refuse("),
     ("arena.restored", PLAYER, 'f"{head.epoch}{agent_id}".encode()', "agent_id.encode()"),

@@ -24,6 +24,6 @@ MUTANTS = (
     ),
     ("arena.pace.limits", PLAYER, "(self._most_open or 0) + 1", "(self._most_open or 0)"),
     ("arena.figures", "broker/actors/played.py", "self.open -= 1", "pass"),
-    ("arena.figures", ACTOR, "self._played.rejected[refusal.code] += 1", "pass"),
+    ("arena.figures", ACTOR, "self._played.rejected[code] += 1", "pass"),
     ("arena.figures", ACTOR, "self._played.accepted += isinstance(event, Acted)", "pass"),
 )

@@ -242,7 +242,7 @@ async def test_logs_are_read_in_pages(bench: Bench) -> None:
 async def test_the_first_rejected_attempts_are_kept_and_later_ones_answered(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.actors.arena.REJECTED_KEPT", 3)
+    monkeypatch.setattr("broker.actors.session.REJECTED_KEPT", 3)
     ann = await make_agent(bench, "Ann")
     session = await open_session(bench, ann)
     key = new_key()

@@ -29,8 +29,9 @@ from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.push import Outcome
+from broker.core.trials.report import Report
 from broker.store.port import Store, Unavailable
-from broker.tools import artifacts, auditing, directory, transcripts
+from broker.tools import artifacts, auditing, directory, grading, transcripts
 from broker.tools.access import while_allowed
 from broker.tools.areas import AREAS
 from broker.tools.channel_reader import follow_channel
@@ -62,6 +63,7 @@ __all__ = [
     "Progress",
     "Reader",
     "Refusal",
+    "Report",
     "Slow",
     "Statistics",
     "TapeWatch",
@@ -237,6 +239,12 @@ class Broker:
         """The exact bytes of a published artifact, for whoever has its ref; NOT_FOUND, rate_limited for an address
         that guesses, unavailable where they do not have the hash that they were asked by."""
         return await artifacts.artifact(Context(caller, self._services), ref)
+
+    @_refusing
+    async def report(self, caller: Caller, ref: str) -> Report | Refusal:
+        """A finished trial with its grades, to be shown to whoever has its ref; refused as kestrel.grade refuses.
+        Cancelling stops the work."""
+        return await grading.report(Context(caller, self._services), ref)
 
     @_refusing
     async def tape(self, caller: Caller) -> TapeWatch | Refusal:

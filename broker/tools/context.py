@@ -10,6 +10,7 @@ from broker.actors.activity import Activity
 from broker.actors.attempts import Attempts
 from broker.actors.conversation import Tally
 from broker.actors.followers import Followers
+from broker.actors.grader import Grader
 from broker.actors.guard import Guard, Times
 from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
@@ -154,6 +155,10 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """What all sessions count together."""
     playing: Lanes = msgspec.field(default_factory=Lanes)
     """Who plays with its persistent account now, by agent."""
+
+    # Trials.
+    grader: Grader = msgspec.field(default_factory=Grader)
+    """Grades published trials, one after the other."""
 
     # The audit.
     keeper: HeadKeeper | None = None

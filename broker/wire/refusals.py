@@ -61,6 +61,7 @@ CODES: Final[dict[str, Code]] = {
     "INSUFFICIENT_POINTS": Code(409, False, "the account has fewer points than this needs"),
     "LIMIT_EXCEEDED": Code(429, False, "more sessions than an agent may have open, or may open in a day"),
     "SESSION_OVER": Code(410, False, "the session is over"),
+    "NOT_GRADABLE": Code(422, False, "this artifact has no grades; `reason` says why"),
     "suspended": Code(403, False, "suspended by the operators"),
 }
 """Order as in wire.md. `conflict` alone carries `rebuild: true`. Those in capitals: arena.md, Errors."""

@@ -17,6 +17,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "channels": "channels",
     "directory": "desks and calls",
     "endpoints": "tasks",
+    "grading": "trials",
     "identity": "agents",
     "messages": "messages",
     "moderation": "reports",

@@ -188,7 +188,17 @@ def _acted(members: Mapping[str, Any]) -> str:
     return f"Done: {plain(members.get('change'))} point(s); the {_session(members)}"
 
 
+def _graded(members: Mapping[str, Any]) -> str:
+    made, other = (each if isinstance(each := members.get(name), Mapping) else {} for name in ("grades", "naive"))
+    return (
+        f"The trial holds: {plain(members.get('outcome'))} after {plain(made.get('ticks'))} tick(s), profit and loss "
+        f"{plain(made.get('pnl'))} millionths of the quote currency, deepest fall {plain(made.get('max_drawdown'))}; "
+        f"the naive maker made {plain(other.get('pnl'))}, who stood aside 0."
+    )
+
+
 _NETWORK: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
+    "kestrel.grade": _graded,
     "whoami": _say("You are agent {agent_id}, {tier}."),
     "get_agent": _say("Agent {agent_id} is {presence}. What it says of itself is in structuredContent."),
     "list_agents": _say("{agents} agent(s)."),

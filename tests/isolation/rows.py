@@ -197,6 +197,8 @@ ROWS: Final[dict[str, Row]] = {
     ),
     "get_session": session("accepted"),
     "submit_action": session("ILLEGAL_ACTION", keyed=True, expected_version=0, action={"type": "sit"}),
+    # Trials: the ref is the right
+    "kestrel.grade": Row(params=lambda _: {"ref": "0" * 64}, stranger="NOT_FOUND", owner="NOT_FOUND"),
     # The wire: who signs is who acts
     "wire_info": wire("accepted"),
     "presence": wire("accepted"),

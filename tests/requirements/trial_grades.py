@@ -1,8 +1,11 @@
 """Grades: what is graded, by whom it is asked for, and how it is shown."""
 
 REQUIREMENTS: dict[str, str] = {
-    "trial.grade-replay": "what is graded was done again; an artifact that differs from that is refused by what differs",
+    "trial.grade-replay": "what is graded was done again; an artifact that differs is refused by what differs",
     "trial.grade-kind": "what is no trial's artifact is refused as what it is, whatever its bytes",
     "trial.grade-tape": "a tape made by rule is made again; another tape, or one that is gone, is refused",
     "trial.grade-slices": "grading goes on in pieces of bounded work, and is the same wherever it is cut",
+    "trial.grade-turns": "one artifact is graded at a time, so many wait, and what was graded is not done again",
+    "trial.grade-tool": "kestrel.grade tells the grades of a ref, or why there are none; no word of an agent",
+    "trial.report": "a report shows a finished trial to who has its ref: graded, of much the extremes, and escaped",
 }

@@ -12,14 +12,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from broker.core.plan.limits import cost
 from broker.core.plan.read import Checked, read_value
-from broker.core.plan.tree import Plan, to_value
+from broker.core.plan.tree import to_value
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import MAX_TICKS, Tape
 from broker.core.thinning import Point, decimate
-from broker.core.trials.account import MODEL, Fill
+from broker.core.trials.account import MODEL, UNBOUNDED, Fill
 from broker.core.trials.grade import Grades, aside, grade, maker
-from broker.core.trials.run import Place, Run
 from broker.core.trials.script import (
     KIND,
     Advance,
@@ -35,13 +35,10 @@ from broker.core.trials.script import (
     read_artifact,
     result_of,
 )
+from broker.core.trials.slices import advance_slice
 
-STEPS: Final = 40_000
-"""Steps of a plan between two pauses: some 3 ms of work."""
-TICK_STEPS: Final = 30
-"""What a tick costs beside its plan, in steps."""
 MAKER_COST: Final = 40
-"""What the naive maker's tick costs: it trades at most of them."""
+"""What a tick of the naive maker costs, in steps of a plan's cost: it trades at most of them."""
 What = Literal["kind", "form", "tape", "plan", "call", "fills", "marks", "result"]
 """What is wrong: it is no trial's, or none at all; the tape is another or none; a plan or a call is none that can be
 done; or what stands there is not what the calls come to."""
@@ -72,10 +69,7 @@ class Ran(msgspec.Struct, frozen=True):
     """What was done again: the calls, and the naive maker on the same ticks."""
 
     replayed: Replayed
-    maker: Plan
-    curve: Sequence[int]
-    fills: list[Fill]
-    place: Place
+    maker: Replayed
 
 
 def read_trial(content: bytes) -> Artifact | Fault:
@@ -102,50 +96,50 @@ def made_again(entry: Entry) -> Tape | Fault | None:
     return make(kind, entry.seed, entry.ticks)
 
 
-def wrong_tape(entry: Entry, tape: Tape) -> Fault | None:
-    """Why a tape is not the one of an entry; None: it is. Takes half a second for the longest."""
-    if tape.about != entry.about or len(tape) != entry.ticks or tape.ref() != entry.ref:
-        return Fault("tape", "the tape is another one than the artifact names")
+def misfit(entry: Entry, tape: Tape) -> Fault | None:
+    """Why a tape of an entry's ref is not what the entry says of it; None: it is."""
+    if tape.about != entry.about or len(tape) != entry.ticks:
+        return Fault("tape", "the tape is another one than the artifact says")
     return None
+
+
+def wrong_tape(entry: Entry, tape: Tape) -> Fault | None:
+    """Why a tape of anybody's is not the one of an entry; None: it is. Takes half a second for the longest."""
+    if tape.ref() != entry.ref:
+        return Fault("tape", "the tape is another one than the artifact names")
+    return misfit(entry, tape)
 
 
 def run_again(artifact: Artifact, tape: Tape) -> Generator[int, None, Ran | Fault]:
     """Do the calls of an artifact that was read, and let the naive maker trade the same ticks. Yields how many ticks of
-    `work` are done, after a few milliseconds at a time each."""
-    curve, fills = array("q"), list[Fill]()
-    trial = Trial(tape, curve=curve)
-    plan: Plan | None = None
-    pace = 1
+    `work` are done, after some milliseconds each."""
+    curve: array[int] = array("q")
+    trial, fills, first, price = Trial(tape, curve=curve), list[Fill](), None, 0
     for n, call in enumerate(artifact.calls):
         if (why := trial.fault(call)) is not None:
             return Fault("call", why, n)
         if isinstance(call, Start | Revise):
-            plan = plan or call.plan
-            pace = pace_of(call.plan)
-        if not isinstance(call, Advance):
+            first, price = first or call.plan, cost(call.plan)
+        if isinstance(call, Advance):
+            fills += yield from _advanced(trial, call.ticks, price, 0)
+        else:
             trial.do(call)
-            yield trial.place.tick
-            continue
-        until = min(trial.place.tick + call.ticks, len(tape))
-        while trial.place.tick < until and trial.place.over is None:
-            fills += trial.do(Advance(min(pace, until - trial.place.tick)))
-            yield trial.place.tick
-    if plan is None:
+    if first is None:
         return Fault("call", "it was never started", 0)
-    quotes = maker(plan, len(curve))
-    other, place, traded = array("q"), Place(), list[Fill]()
-    run = Run(tape, quotes, place, other)
-    while place.tick < len(curve) and place.over is None:
-        traded += run.advance(min(STEPS // (MAKER_COST + TICK_STEPS), len(curve) - place.tick))
-        yield len(curve) + place.tick
-    return Ran(Replayed(curve, fills, trial), quotes, other, traded, place)
+    other: array[int] = array("q")
+    quoting = Trial(tape, curve=other)
+    quoting.do(Start(maker(first, len(curve))))
+    traded = yield from _advanced(quoting, len(curve), MAKER_COST, len(curve))
+    return Ran(Replayed(curve, fills, trial), Replayed(other, traded, quoting))
 
 
-def pace_of(plan: Plan) -> int:
-    """How many ticks of a plan are run between two pauses."""
-    checked = read_value(to_value(plan))
-    assert isinstance(checked, Checked)
-    return max(1, STEPS // (checked.cost + TICK_STEPS))
+def _advanced(trial: Trial, ticks: int, price: int, before: int) -> Generator[int, None, list[Fill]]:
+    """Advance in slices. Yields `before` and the ticks that are done."""
+    until, fills = trial.place.tick + ticks, list[Fill]()
+    while trial.place.tick < until and trial.place.over is None:
+        fills += advance_slice(trial, until - trial.place.tick, UNBOUNDED, price)[2]
+        yield before + trial.place.tick
+    return fills
 
 
 def work(artifact: Artifact) -> int:
@@ -159,14 +153,17 @@ def judge(content: bytes, artifact: Artifact, ran: Ran) -> Graded | Fault:
     differs = _differs(content, artifact, ran.replayed)
     if differs is not None:
         return differs
-    done, tape = ran.replayed, ran.replayed.trial.tape
     return Graded(
-        grades=grade(done.curve, done.fills, done.trial.place, tape),
-        aside=aside(len(done.curve)),
-        naive=grade(ran.curve, ran.fills, ran.place, tape),
-        curve=decimate(done.curve),
-        maker=decimate(ran.curve),
+        grades=_grades(ran.replayed),
+        aside=aside(len(ran.replayed.curve)),
+        naive=_grades(ran.maker),
+        curve=decimate(ran.replayed.curve),
+        maker=decimate(ran.maker.curve),
     )
+
+
+def _grades(done: Replayed) -> Grades:
+    return grade(done.curve, done.fills, done.trial.place, done.trial.tape)
 
 
 def review(content: bytes, artifact: Artifact, tape: Tape) -> Graded | Fault:

@@ -222,6 +222,8 @@ def _opening(opened: Opened, config: Common) -> None:
         raise _Broken("points", f"a simulation opens with config.points, {config.points}", 0)
     if not 0 <= opened.games < MAX_SAFE:
         raise _Broken("commit", "an agent's sessions are numbered from 0", 0)
+    if _HEX.fullmatch(opened.commit) is None:
+        raise _Broken("commit", "a commit is a sha256", 0)
 
 
 def _next(game: Game, live: Live, hidden: Any, secret: Secret | None, event: Event, n: int) -> Live:

@@ -161,7 +161,7 @@ def returns(state: State, guess: Guess) -> Fraction:
 
 def _turned(state: State, card: str) -> State:
     at = RANKS.index(card[0])
-    if not state.left[at]:
-        raise ValueError(f"the shoe has no {card[0]} any more")
+    if not state.left[at] or card[1:] not in tuple(SUITS):
+        raise ValueError("the shoe has no such card, or none any more")
     left = (*state.left[:at], state.left[at] - 1, *state.left[at + 1 :])
     return replace(state, current=card, left=left, seen=(*state.seen, card))

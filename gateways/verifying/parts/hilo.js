@@ -37,8 +37,9 @@ const HILO = {
   },
 
   fold(state, facts) {
-    const current = RANKS.indexOf(Array.from(facts.get("card"))[0] ?? "none");
-    if (current < 0 || !state.left[current]) return null;
+    const [rank = "none", ...suit] = facts.get("card");
+    const current = RANKS.indexOf(rank);
+    if (current < 0 || !state.left[current] || !["C", "D", "H", "S"].includes(suit.join(""))) return null;
     const left = state.left.map((each, at) => (at === current ? each - 1 : each));
     return { current, left, seen: state.seen + 1 };
   },

@@ -115,7 +115,7 @@ class SessionCheck {
 
   /** What the account opens with is the mint's, and in a simulation what the config says. */
   opening({ points }) {
-    const { entries, balance, mode, games } = this.opened;
+    const { entries, balance, mode, games, commit } = this.opened;
     const change = playersOf(entries);
     if (!sameJson(entries, moved("mint", change))) throw new Wrong("points", "the entries are the mint's and the player's, and sum to 0", 0);
     if (balance <= 0 || !(change === balance || (mode === "persistent" && change === 0))) {
@@ -123,6 +123,7 @@ class SessionCheck {
     }
     if (mode !== "persistent" && balance !== points) throw new Wrong("points", `a simulation opens with config.points, ${points}`, 0);
     if (games < 0 || games >= Number.MAX_SAFE_INTEGER) throw new Wrong("commit", "an agent's sessions are numbered from 0", 0);
+    if (!isHex(commit)) throw new Wrong("commit", "a commit is a sha256", 0);
   }
 
   async dealAgain(config, secret) {

@@ -76,6 +76,7 @@ def plus(points: int) -> Callable[[int], int]:
 WHOLE = made()
 SHORT = made(actions=6)  # event 7 is the stop
 KEPT = made(actions=6, reveal="never")
+KEPT_SHOE = made(hilo, actions=6, reveal="never")
 OTHER = "ab" * 32
 _CHANGE = msgspec.json.decode(WHOLE)["events"][1]["entries"][1][1]
 
@@ -133,6 +134,9 @@ DAMAGES: dict[str, tuple[bytes, Damage, str, int | None]] = {
     "config points": (WHOLE, at(0, "config", "points", to=0), "config", 0),
     "config client seed": (WHOLE, at(0, "config", "client_seed", to="mine"), "config", 0),
     "config commit": (WHOLE, at(0, "config", "commit", to=OTHER), "config", 0),
+    "kept: no commit": (KEPT, at(0, "commit", to="no sha256"), "commit", 0),
+    "kept: no card": (KEPT_SHOE, at(0, "facts", "card", to="2CC"), "deal", 0),
+    "kept: no suit": (KEPT_SHOE, at(1, "facts", "card", to="2"), "facts", 1),
     "default client seed": (WHOLE, at(0, "client_seed", to="mine"), "config", 0),
     "other config": (WHOLE, at(0, "config", "inventory_limit", to=5), "action", 2),
     "longer tape": (WHOLE, at(0, "config", "steps", to=60), "facts", 50),

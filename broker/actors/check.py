@@ -21,6 +21,7 @@ from broker.actors.check_channels import check_channels
 from broker.actors.check_pushes import check_pushes
 from broker.actors.check_resources import check_resources
 from broker.actors.check_tasks import check_tasks
+from broker.actors.check_trials import check_trials
 from broker.core.arena import rejected_log, session_log
 from broker.store.port import Document, Entry, Fault, Snapshot, Step
 from broker.wire.call import Phase
@@ -41,6 +42,7 @@ class Counts(msgspec.Struct):
     """Of these channels."""
     sessions: int = 0
     """Of the arena."""
+    trials: int = 0
     audited: int = 0
     """Rows of the audit log."""
 
@@ -115,6 +117,13 @@ def _calls(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
         logs.difference_update(each.name for each in played)
         counts.sessions += played != ()
         count = sum(each.rows for each in played)
+        seen += count
+        yield from wrong
+        yield count
+    for tried, wrong in check_trials(snapshot):
+        logs.difference_update(each.name for each in tried)
+        counts.trials += tried != ()
+        count = sum(each.rows for each in tried)
         seen += count
         yield from wrong
         yield count

@@ -48,7 +48,7 @@ class Tapes:
         async with self._reading:
             tape = self._kept.get(entry.ref)
             if tape is None:
-                tape = await trio.to_thread.run_sync(_make, entry)
+                tape = await trio.to_thread.run_sync(made, entry)
                 if tape is None:
                     raise damaged("tape", entry.ref, "it is not there")
                 self._keep(entry.ref, tape)
@@ -61,7 +61,8 @@ class Tapes:
             self._kept.popitem(last=False)
 
 
-def _make(entry: Entry) -> Tape | None:
+def made(entry: Entry) -> Tape | None:
+    """The tape of an entry that is made by rule; None: it is not, or the rule gives another one."""
     kind = KINDS.get(entry.kind or "")
     if kind is None or entry.seed is None:
         return None

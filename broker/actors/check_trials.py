@@ -1,0 +1,129 @@
+"""What `turret check` finds in trials: each is what its calls come to on its tape.
+
+1. The document is what the events add up to, and its place is where the calls lead, run again on the tape. Of a trial
+   whose tape is not there the place is taken as it is.
+2. What is over has its artifact, and that is these calls and fills.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from broker.actors.check_arena import Log
+from broker.actors.session import Rejected
+from broker.actors.tapes import made
+from broker.core.arena import rejected_log, session_log
+from broker.core.artifact import KIND, ref_of
+from broker.core.trials import session as core
+from broker.core.trials.script import KIND as TRIAL
+from broker.core.trials.script import replay
+from broker.core.trials.session import Kept, TrialRow
+from broker.store.port import Document, Entry, Fault, Snapshot
+
+_EVENT: Final[Any] = core.Event
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""
+
+
+def check_trials(snapshot: Snapshot) -> Iterator[tuple[tuple[Log, ...], list[Fault]]]:
+    """The logs of each trial, and what is wrong with it; at the end what is wrong with artifacts of trials. Raises what
+    reading raises."""
+    refs: set[str] = set()
+    for document in snapshot.documents("trial"):
+        logs = [Log(name(document.id), len(snapshot.rows(name(document.id)))) for name in LOGS]
+        yield tuple(logs), [*_trial(snapshot, document, refs), *_rejected(snapshot, document.id)]
+    yield (), [*_artifacts(snapshot, refs)]
+
+
+LOGS: Final = (session_log, rejected_log)
+
+
+def _trial(snapshot: Snapshot, document: Document, refs: set[str]) -> Iterator[Fault]:
+    id, rows = document.id, snapshot.rows(session_log(document.id))
+    try:
+        row = msgspec.json.decode(document.doc, type=TrialRow)
+    except msgspec.MsgspecError as error:
+        yield Fault("document", id, f"is no trial's: {error}")
+        return
+    if row.ref is not None:
+        refs.add(row.ref)
+    try:
+        kept = core.fold(msgspec.json.decode(each.data, type=_EVENT) for each in rows)
+    except ValueError as error:
+        yield Fault("session", id, f"no trial's events: {error}")
+        return
+    if [each.n for each in rows] != list(range(len(rows))):
+        yield Fault("session", id, "its events are not numbered from 0 on")
+    found = _by_events(row, kept, rows)
+    tape = made(row.entry)
+    if tape is not None:
+        try:
+            ran = replay(tape, kept.calls)
+        except ValueError as error:
+            yield Fault("session", id, f"its calls can't be done on its tape: {error}")
+            return
+        if ran.fills != kept.fills:
+            yield Fault("session", id, "its fills are not those that its calls come to")
+        marks = [(tick, ran.curve[tick]) for tick, _ in kept.marks if tick < len(ran.curve)]
+        if marks != kept.marks:
+            yield Fault("session", id, "its marks are not those that its calls come to")
+        found = replace(found, place=ran.trial.place, pnl=ran.curve[-1] if ran.curve else 0)
+    yield from _document(snapshot, id, row, found)
+    if kept.over is not None and row.ref is not None:
+        content = core.artifact(kept, core.result(found))
+        published = snapshot.document(KIND, row.ref)
+        if ref_of(content) != row.ref or published is None or published.doc != content:
+            yield Fault("session", id, f"its artifact {row.ref} is not there as it was published")
+
+
+def _by_events(row: TrialRow, kept: Kept, rows: list[Entry]) -> TrialRow:
+    """A trial's document as its events have it; the rest as it says."""
+    return replace(
+        row,
+        agent_id=kept.opened.agent_id,
+        entry=kept.opened.entry,
+        opened_at=rows[0].at,
+        version=kept.version,
+        events=len(rows),
+        fills=len(kept.fills),
+        plan=kept.plan,
+        operation=kept.operation,
+        over=kept.over,
+    )
+
+
+def _document(snapshot: Snapshot, id: str, row: TrialRow, found: TrialRow) -> Iterator[Fault]:
+    for name in row.__struct_fields__:
+        if (said := getattr(row, name)) != (told := getattr(found, name)):
+            yield Fault("document", id, f"{name} is {said!r}, its events say {told!r}")
+    if row.session_id != id:
+        yield Fault("document", id, f"says that it is {row.session_id}")
+    if (row.due is None) != (row.over is not None):
+        yield Fault("document", id, "is due though it is over, or never though it is open")
+    if snapshot.marks("trial", id) != set(core.index_of(row)):
+        yield Fault("document", id, "is not found by what it says")
+
+
+def _rejected(snapshot: Snapshot, id: str) -> Iterator[Fault]:
+    for number, entry in enumerate(snapshot.rows(rejected_log(id))):
+        try:
+            msgspec.json.decode(entry.data, type=Rejected)
+        except msgspec.MsgspecError as error:
+            yield Fault("session", id, f"no rejected attempt: {error}", number)
+
+
+def _artifacts(snapshot: Snapshot, refs: set[str]) -> Iterator[Fault]:
+    for document in snapshot.documents(KIND):
+        if document.id not in refs and _kind(document.doc) == TRIAL:
+            yield Fault("document", document.id, "is the artifact of a trial that is not there")
+
+
+def _kind(content: bytes) -> str:
+    try:
+        return msgspec.json.decode(content, type=_Kind).kind
+    except msgspec.MsgspecError:
+        return ""

@@ -334,7 +334,7 @@ async def open_broker(
         add_wire_actors(services, timers, broker.desk_changed)
         add_network_actors(services, timers)
         shared = (services.presence.run, services.verifier.run, partial(auditing.run, services))
-        for run in (*shared, house.reap, house.overdue.run, timers.run, services.pusher.run):
+        for run in (*shared, house.reap, house.overdue.run, timers.run, services.pusher.run, services.mill.run):
             nursery.start_soon(run)
         nursery.start_soon(Janitor(store, clock, settings).run)
         trio.lowlevel.add_instrument(house.admission)

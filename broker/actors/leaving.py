@@ -72,8 +72,8 @@ class LeavingActor(RecordActor[LeavingRow]):
             for side, state in product(("in", "out"), sorted(OPEN))
             for each in await self.store.find("taskmark", f"{side}.{state}", self.key, limit=AT_ONCE)
         ]
-        sessions = await self.store.find("arena", "open", self.key, limit=AT_ONCE)
-        found += [("arena", each.id) for each in sessions]
+        for kind in ("arena", "trial"):
+            found += [(kind, each.id) for each in await self.store.find(kind, "open", self.key, limit=AT_ONCE)]
         for kind, id in found:
             self._rouse(kind, id, DUE)
         return bool(found)

@@ -35,6 +35,7 @@ KINDS = {
     "library": "library",
     "task": "task",
     "arena": "arena",
+    "trial": "trial",
 }
 STEP_MS = 1000
 """Steps of the wall clock below this are left alone: they move an END by no more."""

@@ -28,6 +28,7 @@ from broker.tools import (
     tasks,
     tokens,
     transcripts,
+    trials,
     webhooks,
     wire,
 )
@@ -60,6 +61,7 @@ AREAS = (
     tasks,
     tokens,
     transcripts,
+    trials,
     webhooks,
     wire,
 )

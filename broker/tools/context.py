@@ -14,6 +14,7 @@ from broker.actors.grader import Grader
 from broker.actors.guard import Guard, Times
 from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
+from broker.actors.mill import Mill
 from broker.actors.once import Once
 from broker.actors.passwords import Passwords
 from broker.actors.played import Played
@@ -26,6 +27,7 @@ from broker.actors.standing import Standing
 from broker.actors.streams import Hub
 from broker.actors.suspended import Suspended
 from broker.actors.verifier import Verifier
+from broker.actors.tapes import Tapes
 from broker.clock import Clock
 from broker.config import Settings
 from broker.core.audit import RefusedSums
@@ -153,6 +155,10 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """What hides the secrets of sessions."""
     played: Played
     """What all sessions count together."""
+    mill: Mill
+    """Who computes ticks of trials now, and the advances that take long."""
+    tapes: Tapes
+    """The tapes of trials, in memory."""
     playing: Lanes = msgspec.field(default_factory=Lanes)
     """Who plays with its persistent account now, by agent."""
 

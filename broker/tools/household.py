@@ -27,6 +27,8 @@ from broker.actors.recent import Recent
 from broker.actors.report import ReportActor
 from broker.actors.task import TaskActor
 from broker.actors.timers import Timers
+from broker.actors.trainee import TraineeActor
+from broker.actors.trial import TrialActor
 from broker.core.desk import Capacity
 from broker.core.machine import Now
 from broker.core.pace import Pace
@@ -126,6 +128,9 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     }
     add("player", PlayerActor, **arena)
     add("arena", ArenaActor, games=services.games, **arena)
+    trials: dict[str, Any] = {"settings": services.settings.trials, "tapes": services.tapes}
+    add("trainee", TraineeActor, **trials)
+    add("trial", TrialActor, mill=services.mill, new_id=new_id, **trials)
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
     add(
         "channel",

@@ -15,6 +15,7 @@ from broker.actors.conversation import Tally
 from broker.actors.guard import CAP, HOUR_S, Guard, Times
 from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
+from broker.actors.mill import Mill
 from broker.actors.passwords import Passwords
 from broker.actors.played import Played
 from broker.actors.player import Vault
@@ -25,6 +26,7 @@ from broker.actors.signin import SignIn
 from broker.actors.standing import Facts, Standing
 from broker.actors.streams import Hub
 from broker.actors.suspended import Suspended
+from broker.actors.tapes import Tapes
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import BadSetting, Settings
@@ -99,6 +101,8 @@ async def make_services(
         pusher=pusher,
         games=_games(settings),
         vault=_vault(keyring),
+        mill=Mill(store, house),
+        tapes=Tapes(),
         played=Played(len(await store.due("arena", "due", MAX_SAFE, MOST_COUNTED))),
     )
     async for agent_id, facts in read_all_facts(store):

@@ -31,6 +31,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "task_pushes": "tasks",
     "tasks": "tasks",
     "transcripts": "desks and calls",
+    "trials": "trials",
     "webhooks": "webhooks",
     "wire": "desks and calls",
 }

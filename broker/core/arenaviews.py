@@ -75,7 +75,7 @@ class Brief(msgspec.Struct, frozen=True, omit_defaults=True):
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an action led to, and the session after it."""
 
-    facts: Any
+    facts: dict[str, Any] | None
     """What it showed; null where the session was stopped."""
     change: int
     """Points that the account gained or lost by it."""

@@ -28,7 +28,7 @@ OTHERS_WROTE: Final = frozenset(
     {
         "rows", "rings", "events",
         "owners", "queue", "reports",  # the operators read these
-        "artifacts", "history", "said", "task", "tasks",
+        "artifacts", "history", "rejected", "said", "task", "tasks",
         "agents", "agreements", "channels", "content", "counterpart", "description", "from_name", "members",
         "messages", "name", "publisher_name", "purpose", "requests", "resources", "title", "topic", "to_name",
     }
@@ -39,6 +39,7 @@ OWN_WORDS: Final = frozenset(
         *("whoami", "update_my_profile", "create_channel"),
         *("publish_resource", "update_resource", "list_my_resources"),
         "get_game",
+        "describe_arena",
     }
 )
 """Tools whose result says of the caller what the caller said, or what the broker says itself, under the same names."""

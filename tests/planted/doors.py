@@ -26,6 +26,7 @@ BODIES = "gateways/bodies.py"
 FRAMES = "gateways/frames.py"
 
 MUTANTS = (
+    ("mcp.untrusted", LISTING, ' "rejected",', ""),
     ("doors.large", BODIES, "if size > LARGE and held is not None and not held.take():", "if False:"),
     (
         "doors.large",

@@ -27,10 +27,15 @@ def test_a_result_is_the_object_a_sentence_and_the_object_as_text() -> None:
 
 
 @pytest.mark.requirement("mcp.untrusted")
-@pytest.mark.parametrize("member", ["rows", "rings", "events"])
+@pytest.mark.parametrize("member", ["rows", "rings", "events", "rejected"])
 def test_what_others_wrote_is_marked_and_stays_out_of_our_sentence(member: str) -> None:
     row = {"conv": LURE, "envelope": {"type": LURE, "body": {"code_from": LURE, "text": LURE}}}
-    tool = {"rows": "read_conv", "rings": "desk_rings", "events": "wait_for_events"}[member]
+    tool = {
+        "rows": "read_conv",
+        "rings": "desk_rings",
+        "events": "wait_for_events",
+        "rejected": "get_session",
+    }[member]
     found = tool_result(tool, {"conv": CONV, "state": LURE, member: [row], "cursor": "a.b.1"})
     assert json.loads(bytes(found["structuredContent"]))["untrusted"] is True
     assert json.loads(found["content"][1]["text"])["untrusted"] is True
@@ -39,6 +44,8 @@ def test_what_others_wrote_is_marked_and_stays_out_of_our_sentence(member: str) 
 
 def test_our_own_words_are_not_marked() -> None:
     assert "untrusted" not in json.loads(bytes(tool_result("wire_info", {"wire": "00"})["structuredContent"]))
+    arena = {"protocol": 1, "agents": ["ag_01KBCDEFGHJKMNPQRSTVWXYZ01"]}
+    assert "untrusted" not in json.loads(bytes(tool_result("describe_arena", arena)["structuredContent"]))
 
 
 @pytest.mark.parametrize("value", [{}, {"a": 1}])

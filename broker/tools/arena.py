@@ -14,19 +14,18 @@ import msgspec
 from msgspec import Meta
 
 from broker.actors.arena import ArenaActor, Look, Submit
-from broker.actors.player import NO_AGENT, Open
+from broker.actors.player import Open
 from broker.actors.session import Rejected
 from broker.core import arena as core
 from broker.core.arena import NO_SESSION, Mode, SessionRow
 from broker.core.arenaviews import Outcome, Session
 from broker.core.games.game import STOP, Common, Game
 from broker.store.stored import read_row, stored
-from broker.tools import agents
 from broker.tools.agents import AgentParam
 from broker.tools.context import Context, Services
 from broker.tools.lookup import disk_full
 from broker.tools.paging import LimitParam
-from broker.tools.play import Limits, limits_of, may_play, plays_for
+from broker.tools.play import Limits, agent_for, limits_of, plays_for, visible
 from broker.tools.registry import tool
 from broker.tools.schemas import flat
 from broker.wire.canonical import encode
@@ -37,7 +36,6 @@ PROTOCOL: Final = 1
 MAX_ACTION: Final = 2_048
 """Bytes of an action's JSON."""
 EVENTS: Final = 100
-SUSPENDED: Final = refuse("suspended", "the operators suspended this agent")
 ERRORS: Final = (
     *("CONFLICT", "IDEMPOTENCY_MISMATCH", "NOT_FOUND", "FORBIDDEN", "ILLEGAL_ACTION"),
     *("INSUFFICIENT_POINTS", "LIMIT_EXCEEDED", "SESSION_OVER"),
@@ -208,7 +206,7 @@ async def open_session(
     found = _game(context, game, version)
     if isinstance(found, Refusal):
         return found
-    player = await _my_agent(context, agent_id)
+    player = await agent_for(context, agent_id, listed=" (describe_arena lists them)")
     if isinstance(player, Refusal):
         return player
     read = read_config(found, config or {})
@@ -315,36 +313,12 @@ def _game(context: Context, name: str, version: int | None) -> Game | Refusal:
     return refuse("NOT_FOUND", f"this is not played here; {known} are", path=path)
 
 
-async def _my_agent(context: Context, agent_id: str | None) -> str | Refusal:
-    """The agent for which a session is opened."""
-    agent_id = agent_id or context.caller.agent
-    if agent_id is None:
-        return refuse(
-            "bad_request",
-            "say for which of your agents: agent_id (describe_arena lists them)",
-            path="agent_id",
-        )
-    agent = await agents.seen(context.services, agent_id)
-    if agent is None:
-        return NO_AGENT
-    if not may_play(context.caller, agent):
-        return refuse("FORBIDDEN", "this agent is not yours", path="agent_id")
-    return agent_id
-
-
 async def _mine(context: Context, session_id: str, *, acting: bool = False) -> SessionRow | Refusal:
-    """A session that the caller may see; one of others is as one that never was, also in what it costs. Owners see
-    those of an agent that is suspended; nobody acts in them."""
-    services, caller = context.services, context.caller
-    row = _alive(services, session_id)
-    if row is None or row.agent_id != caller.agent:
-        row = await read_row(services.store, SessionRow, "arena", session_id)
-    if caller.agent is not None:
-        return row if row is not None and row.agent_id == caller.agent else NO_SESSION
-    agent = await agents.find(services, session_id if row is None else row.agent_id)
-    if row is None or agent is None or not may_play(caller, agent):
-        return NO_SESSION
-    return SUSPENDED if acting and agent.suspended is not None else row
+    """A session that the caller may see, or act in."""
+    row = _alive(context.services, session_id)
+    if row is None or row.agent_id != context.caller.agent:
+        row = await read_row(context.services.store, SessionRow, "arena", session_id)
+    return await visible(context, session_id, row, NO_SESSION, acting=acting)
 
 
 def _alive(services: Services, session_id: str) -> SessionRow | None:

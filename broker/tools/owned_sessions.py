@@ -27,9 +27,10 @@ from broker.tools.agents import find
 from broker.tools.context import Context
 from broker.tools.idempotency import KeyText, bind, run_once
 from broker.tools.paging import read_page
+from broker.tools.play import SUSPENDED
 from broker.tools.registry import tool
 from broker.wire.canonical import encode
-from broker.wire.refusals import Refusal, refuse
+from broker.wire.refusals import Refusal
 
 Text = Annotated[str, Meta(max_length=1024)]
 Before = Annotated[int, Meta(ge=1, le=1_000_000)] | None
@@ -38,7 +39,6 @@ PAGE: Final = 20
 """Sessions, events or rejected attempts on one page."""
 TRIES: Final = 5
 """How often a session is looked at again that moved on between the look and the stop."""
-SUSPENDED: Final = refuse("suspended", "the operators suspended this agent: nobody plays for it")
 _EVENT: Final[Any] = Event
 _INDEX: Final[dict[Which, str]] = {"all": "agent", "open": "open"}
 

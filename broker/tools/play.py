@@ -1,18 +1,35 @@
-"""What an agent has in the arena, for its profile; whose it is (docs/reference/arena.md, Accounts)."""
+"""What an agent has in the arena, for its profile; for whom a caller may play, and whose sessions it may see, the
+arena's and those of trials (docs/reference/arena.md, Sessions and Accounts)."""
+
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from broker.actors.player import next_commit, quota, read_account
+from broker.actors.player import NO_AGENT, next_commit, quota, read_account
 from broker.core.agent import AgentRow, allowance, is_over
 from broker.core.arena import PlayerRow, SessionRow
 from broker.core.arenaviews import Account, Brief, account_of, brief, persistent
 from broker.core.games.game import MAX_ACTIONS
 from broker.store.stored import read_row, stored
-from broker.tools.context import Caller, Services
+from broker.tools import agents
+from broker.tools.context import Caller, Context, Services
+from broker.wire.refusals import Refusal, refuse
 
-RECENT = 10
-MOST = 100
+RECENT: Final = 10
+"""Sessions in a profile."""
+MOST: Final = 100
 """Open sessions that are named to their agent, and agents to their owner."""
+SUSPENDED: Final = refuse("suspended", "the operators suspended this agent: nobody plays for it")
+
+
+class OfAgent(Protocol):
+    """A session's document, of whatever is played."""
+
+    @property
+    def agent_id(self) -> str: ...
+
+
+RowT = TypeVar("RowT", bound=OfAgent)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -56,6 +73,34 @@ def may_play(caller: Caller, agent: AgentRow) -> bool:
     if caller.agent is not None:
         return caller.agent == agent.agent_id
     return caller.owner is not None and caller.owner == agent.owner_id
+
+
+async def agent_for(context: Context, agent_id: str | None, *, listed: str = "") -> str | Refusal:
+    """The agent for which a session is opened, if the caller may: the one named, or the one that its token acts for.
+    `listed`: where an owner finds the ids, said where none is named."""
+    agent_id = agent_id or context.caller.agent
+    if agent_id is None:
+        return refuse("bad_request", f"say for which of your agents: agent_id{listed}", path="agent_id")
+    agent = await agents.seen(context.services, agent_id)
+    if agent is None:
+        return NO_AGENT
+    if not may_play(context.caller, agent):
+        return refuse("FORBIDDEN", "this agent is not yours", path="agent_id")
+    return agent_id
+
+
+async def visible(
+    context: Context, session_id: str, row: RowT | None, missing: Refusal, *, acting: bool
+) -> RowT | Refusal:
+    """The session of this id, where the caller may see it; one of others is as one that never was (`missing`), also in
+    what it costs. Owners see those of an agent that is suspended; nobody acts in them."""
+    caller = context.caller
+    if caller.agent is not None:
+        return row if row is not None and row.agent_id == caller.agent else missing
+    agent = await agents.find(context.services, session_id if row is None else row.agent_id)
+    if row is None or agent is None or not may_play(caller, agent):
+        return missing
+    return SUSPENDED if acting and agent.suspended is not None else row
 
 
 async def plays_for(services: Services, caller: Caller) -> list[str]:

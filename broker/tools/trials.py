@@ -12,7 +12,6 @@ import msgspec
 import trio
 from msgspec import Meta
 
-from broker.actors.player import NO_AGENT
 from broker.actors.trainee import Open
 from broker.actors.trial import FILLS, Ask, Do, Finalize, Look
 from broker.apart import apart
@@ -24,11 +23,10 @@ from broker.core.trials.script import Advance, Call, Revise, Start, Submit
 from broker.core.trials.session import NO_OPERATION, NO_TRIAL, TrialRow
 from broker.core.trials.views import Advanced, Finalized, Opening, Shown, Step
 from broker.store.stored import read_row
-from broker.tools import agents
 from broker.tools.agents import AgentParam
 from broker.tools.context import Context
 from broker.tools.lookup import disk_full
-from broker.tools.play import may_play
+from broker.tools.play import agent_for, visible
 from broker.tools.registry import tool
 from broker.wire.ids import OperationParam, TrialParam
 from broker.wire.refusals import Refusal, refuse
@@ -38,7 +36,6 @@ LONG: Final = 1_024
 DIAGNOSTICS: Final = 8
 """Diagnostics in a refusal; kestrel.validate shows them all."""
 WAIT_MS: Final = 20_000
-SUSPENDED: Final = refuse("suspended", "the operators suspended this agent")
 PlanParam = Annotated[
     str | dict[str, Any], Meta(description="the plan, as text or as its tree (kestrel.validate shows both)")
 ]
@@ -141,7 +138,7 @@ async def session_open(
     found = await services.tapes.find(entry, seed)
     if isinstance(found, Refusal):
         return found
-    trainee = await _my_agent(context, agent_id)
+    trainee = await agent_for(context, agent_id)
     if isinstance(trainee, Refusal):
         return trainee
     if (full := disk_full(services, "no trial was opened")) is not None:
@@ -336,27 +333,7 @@ async def _plan(plan: str | dict[str, Any]) -> Plan | Refusal:
     return refuse("bad_request", said[:300], path="plan", diagnostics=shown)
 
 
-async def _my_agent(context: Context, agent_id: str | None) -> str | Refusal:
-    """The agent for which a trial is opened."""
-    agent_id = agent_id or context.caller.agent
-    if agent_id is None:
-        return refuse("bad_request", "say for which of your agents: agent_id", path="agent_id")
-    agent = await agents.seen(context.services, agent_id)
-    if agent is None:
-        return NO_AGENT
-    if not may_play(context.caller, agent):
-        return refuse("FORBIDDEN", "this agent is not yours", path="agent_id")
-    return agent_id
-
-
 async def _mine(context: Context, session_id: str, *, acting: bool = False) -> TrialRow | Refusal:
-    """A trial that the caller may see; one of others is as one that never was, also in what it costs. Owners see those
-    of an agent that is suspended; nobody acts in them."""
-    services, caller = context.services, context.caller
-    row = await read_row(services.store, TrialRow, "trial", session_id)
-    if caller.agent is not None:
-        return row if row is not None and row.agent_id == caller.agent else NO_TRIAL
-    agent = await agents.find(services, session_id if row is None else row.agent_id)
-    if row is None or agent is None or not may_play(caller, agent):
-        return NO_TRIAL
-    return SUSPENDED if acting and agent.suspended is not None else row
+    """A trial that the caller may see, or go on with."""
+    row = await read_row(context.services.store, TrialRow, "trial", session_id)
+    return await visible(context, session_id, row, NO_TRIAL, acting=acting)

@@ -8,6 +8,7 @@
    ends it all the same, since that takes its events alone.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -194,7 +195,7 @@ class ArenaActor(SessionActor[SessionRow]):
         return replace(row, over=core.end_of(events).over, ref=ref, due=None), puts
 
     def _after(self, row: SessionRow, live: Live, now: int) -> SessionRow:
-        """The document after an event that the session goes on after."""
+        """The document after an action; `_over` makes it that of a session that has ended."""
         return replace(
             row,
             version=live.version,
@@ -224,7 +225,7 @@ class ArenaActor(SessionActor[SessionRow]):
     def rejected(self, code: str) -> None:
         self._played.rejected[code] += 1
 
-    async def _points(self, row: SessionRow) -> tuple[int, Any]:
+    async def _points(self, row: SessionRow) -> tuple[int, Callable[[Acted], Put] | None]:
         """What the account has now; and, of a persistent one, how an event's points are put there."""
         if row.mode == "simulation":
             return self._live.balance, None
@@ -234,8 +235,8 @@ class ArenaActor(SessionActor[SessionRow]):
         account, version = found
 
         def put(event: Acted) -> Put:
-            next = core.posted(account, event.entries)
-            return Put("account", row.agent_id, version, msgspec.json.encode(next))
+            after = core.posted(account, event.entries)
+            return Put("account", row.agent_id, version, msgspec.json.encode(after))
 
         return account.balance, put
 

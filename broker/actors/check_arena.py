@@ -8,11 +8,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from broker.actors.record import Index
 from broker.actors.session import Rejected
 from broker.core import arena as core
 from broker.core.arena import AccountRow, Acted, Closed, Ended, Opened, PlayerRow, SessionRow, change_of
@@ -57,7 +58,7 @@ def check_arena(snapshot: Snapshot) -> Iterator[tuple[tuple[Log, ...], list[Faul
         events, rejected = (
             snapshot.rows(name(document.id)) for name in (core.session_log, core.rejected_log)
         )
-        faults = [*_session(snapshot, document, events, totals, refs), *_rejected(document.id, rejected)]
+        faults = [*_session(snapshot, document, events, totals, refs), *check_rejected(document.id, rejected)]
         logs = (
             Log(core.session_log(document.id), len(events)),
             Log(core.rejected_log(document.id), len(rejected)),
@@ -100,11 +101,30 @@ def _session(
         published = snapshot.document(KIND, ref)
         if published is None or published.doc != content:
             yield Fault("session", id, f"its artifact {ref} is not there as it was published")
-    yield from _document(snapshot, id, row, _by_events(row, events, rows, ref))
+    found = _by_events(row, events, rows, ref)
+    yield from check_document(snapshot, "arena", id, row, found, core.index_of(row))
 
 
-def _document(snapshot: Snapshot, id: str, row: SessionRow, found: SessionRow) -> Iterator[Fault]:
-    """A session's document beside what its events say."""
+class Listed(Protocol):
+    """A session's document, of whatever is played, as far as it is found by it."""
+
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def due(self) -> int | None: ...
+    @property
+    def over(self) -> str | None: ...
+    @property
+    def __struct_fields__(self) -> tuple[str, ...]: ...
+
+
+RowT = TypeVar("RowT", bound=Listed)
+
+
+def check_document(
+    snapshot: Snapshot, kind: str, id: str, row: RowT, found: RowT, index: Index
+) -> Iterator[Fault]:
+    """A session's document beside what its events say (`found`), and what it is to be found by."""
     for name in row.__struct_fields__:
         if (said := getattr(row, name)) != (told := getattr(found, name)):
             yield Fault("document", id, f"{name} is {said!r}, its events say {told!r}")
@@ -112,7 +132,7 @@ def _document(snapshot: Snapshot, id: str, row: SessionRow, found: SessionRow) -
         yield Fault("document", id, f"says that it is {row.session_id}")
     if (row.due is None) != (row.over is not None):
         yield Fault("document", id, "is due though it is over, or never though it is open")
-    if snapshot.marks("arena", id) != set(core.index_of(row)):
+    if snapshot.marks(kind, id) != set(index):
         yield Fault("document", id, "is not found by what it says")
 
 
@@ -185,7 +205,8 @@ def _ending(id: str, events: list[Any]) -> Iterator[Fault]:
             yield Fault("session", id, "its seed and salt are not those that were committed to", n)
 
 
-def _rejected(id: str, rows: list[Entry]) -> Iterator[Fault]:
+def check_rejected(id: str, rows: list[Entry]) -> Iterator[Fault]:
+    """A session's rejected attempts, of whatever is played."""
     for number, entry in enumerate(rows):
         try:
             msgspec.json.decode(entry.data, type=Rejected)
@@ -241,11 +262,12 @@ def _artifacts(snapshot: Snapshot, refs: set[str]) -> Iterator[Fault]:
     for document in snapshot.documents(KIND):
         if ref_of(document.doc) != document.id:
             yield Fault("document", document.id, "is an artifact whose bytes have another hash")
-        elif document.id not in refs and _kind(document.doc) == core.KIND:
+        elif document.id not in refs and kind_of(document.doc) == core.KIND:
             yield Fault("document", document.id, "is the artifact of a session that is not there")
 
 
-def _kind(content: bytes) -> str:
+def kind_of(content: bytes) -> str:
+    """What kind of artifact this is; empty where it has none."""
     try:
         return msgspec.json.decode(content, type=_Kind).kind
     except msgspec.MsgspecError:

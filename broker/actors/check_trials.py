@@ -11,8 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from broker.actors.check_arena import Log
-from broker.actors.session import Rejected
+from broker.actors.check_arena import Log, check_document, check_rejected, kind_of
 from broker.actors.tapes import made
 from broker.core.arena import rejected_log, session_log
 from broker.core.artifact import KIND, ref_of
@@ -25,17 +24,14 @@ from broker.store.port import Document, Entry, Fault, Snapshot
 _EVENT: Final[Any] = core.Event
 
 
-class _Kind(msgspec.Struct):
-    kind: str = ""
-
-
 def check_trials(snapshot: Snapshot) -> Iterator[tuple[tuple[Log, ...], list[Fault]]]:
     """The logs of each trial, and what is wrong with it; at the end what is wrong with artifacts of trials. Raises what
     reading raises."""
     refs: set[str] = set()
     for document in snapshot.documents("trial"):
         logs = [Log(name(document.id), len(snapshot.rows(name(document.id)))) for name in LOGS]
-        yield tuple(logs), [*_trial(snapshot, document, refs), *_rejected(snapshot, document.id)]
+        rejected = check_rejected(document.id, snapshot.rows(rejected_log(document.id)))
+        yield tuple(logs), [*_trial(snapshot, document, refs), *rejected]
     yield (), [*_artifacts(snapshot, refs)]
 
 
@@ -72,7 +68,7 @@ def _trial(snapshot: Snapshot, document: Document, refs: set[str]) -> Iterator[F
         if marks != kept.marks:
             yield Fault("session", id, "its marks are not those that its calls come to")
         found = replace(found, place=ran.trial.place, pnl=ran.curve[-1] if ran.curve else 0)
-    yield from _document(snapshot, id, row, found)
+    yield from check_document(snapshot, "trial", id, row, found, core.index_of(row))
     if kept.over is not None and row.ref is not None:
         content = core.artifact(kept, core.result(found))
         published = snapshot.document(KIND, row.ref)
@@ -96,34 +92,7 @@ def _by_events(row: TrialRow, kept: Kept, rows: list[Entry]) -> TrialRow:
     )
 
 
-def _document(snapshot: Snapshot, id: str, row: TrialRow, found: TrialRow) -> Iterator[Fault]:
-    for name in row.__struct_fields__:
-        if (said := getattr(row, name)) != (told := getattr(found, name)):
-            yield Fault("document", id, f"{name} is {said!r}, its events say {told!r}")
-    if row.session_id != id:
-        yield Fault("document", id, f"says that it is {row.session_id}")
-    if (row.due is None) != (row.over is not None):
-        yield Fault("document", id, "is due though it is over, or never though it is open")
-    if snapshot.marks("trial", id) != set(core.index_of(row)):
-        yield Fault("document", id, "is not found by what it says")
-
-
-def _rejected(snapshot: Snapshot, id: str) -> Iterator[Fault]:
-    for number, entry in enumerate(snapshot.rows(rejected_log(id))):
-        try:
-            msgspec.json.decode(entry.data, type=Rejected)
-        except msgspec.MsgspecError as error:
-            yield Fault("session", id, f"no rejected attempt: {error}", number)
-
-
 def _artifacts(snapshot: Snapshot, refs: set[str]) -> Iterator[Fault]:
     for document in snapshot.documents(KIND):
-        if document.id not in refs and _kind(document.doc) == TRIAL:
+        if document.id not in refs and kind_of(document.doc) == TRIAL:
             yield Fault("document", document.id, "is the artifact of a trial that is not there")
-
-
-def _kind(content: bytes) -> str:
-    try:
-        return msgspec.json.decode(content, type=_Kind).kind
-    except msgspec.MsgspecError:
-        return ""

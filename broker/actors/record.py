@@ -137,11 +137,10 @@ class RecordActor(Actor[Record[RowT]], Generic[RowT]):
         then: Callable[[], None],
         *,
         once: Once | None = None,
-        puts: Sequence[Put] = (),
         append: Append | None = None,
     ) -> Write:
         """The same for `decide`: what is committed, and answered with `answer` once it is and `then` was called."""
-        unit = self._unit(row, answer, once, puts, (), append)
+        unit = self._unit(row, answer, once, (), (), append)
         assert unit is not None  # the row stands in it
         return _Change(self, unit, row, answer, then)
 

@@ -49,7 +49,7 @@ MUTANTS = (
     (
         "arena.simulated",
         ACTOR,
-        'return Put("account", row.agent_id, version, msgspec.json.encode(next))',
+        'return Put("account", row.agent_id, version, msgspec.json.encode(after))',
         'return Put("account", row.agent_id, version, msgspec.json.encode(account))',
     ),
     (

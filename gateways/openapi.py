@@ -186,6 +186,7 @@ def _fixed_paths() -> dict[str, Any]:
             }
         },
         "/artifact/{ref}": {"get": _artifact()},
+        "/artifact/{ref}/report": {"get": _report()},
         "/.well-known/turret.json": {"get": _simple("well_known", "The wire's keys, limits and time")},
         "/healthz": {"get": _simple("healthz", "The process lives")},
         "/readyz": {"get": _simple("readyz", "Whether new work is taken; 503 with the reasons when not")},
@@ -208,6 +209,18 @@ def _artifact() -> dict[str, Any]:
         **{status: each for status, each in refusals().items() if status not in ("401", "403")},
     }
     return {**made, "security": [{}], "parameters": [ref], "responses": answers}
+
+
+def _report() -> dict[str, Any]:
+    """The same right, and a page for people whatever comes of it."""
+    artifact, content = _artifact(), {"text/html": {"schema": {"type": "string"}}}
+    answers = {
+        status: {**answer, "content": content}
+        for status, answer in artifact["responses"].items()
+        if status != "304"
+    }
+    summary = "A finished trial, for people"
+    return {**artifact, "operationId": "trial_report", "summary": summary, "responses": answers}
 
 
 def _simple(name: str, summary: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from broker.app import Broker
 from broker.wire.refusals import refuse
-from gateways import artifacts, metrics, plain, registering, render, sse, wellknown
+from gateways import artifacts, metrics, plain, registering, render, sse, trialreports, wellknown
 from gateways.a2a.card import PREFIX as A2A
 from gateways.a2a.card import Place
 from gateways.a2a.door import a2a_app
@@ -58,6 +58,7 @@ def web_app(
     registering.register(quart, broker, proxies=proxies)
     wellknown.register(quart, broker, origins.public_url)
     artifacts.register(quart, broker, proxies=proxies)
+    trialreports.register(quart, broker, proxies=proxies)
     routes.register(quart, broker, proxies=proxies, public_url=origins.public_url)
     verifying.register(quart)
     if resources is not None:

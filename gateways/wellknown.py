@@ -21,6 +21,7 @@ DOORS: Final = {
     "tools": "/v1/<tool>",
     "websocket": "/ws",
     "artifacts": "/artifact/<ref>",
+    "reports": "/artifact/<ref>/report",
     "owners": "/owner",
 }
 """What `/` says to a program: where to read the wire's document, and where the doors are."""

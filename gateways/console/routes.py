@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from quart import Quart
 
 from broker.app import Broker
-from gateways.console import account, agents, calls, health, live, records, reports
+from gateways.console import account, agents, calls, health, live, records, reports, trials
 from gateways.console.live import Counts
 from gateways.console.site import Console
 from gateways.operator.gate import OperatorGate
@@ -20,5 +20,5 @@ def register(
     account.register(console)
     live.register(console, seen)
     health.register(console, seen)
-    for pages in (calls, reports, agents, records):
+    for pages in (calls, reports, agents, records, trials):
         pages.register(console)

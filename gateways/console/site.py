@@ -29,6 +29,7 @@ from gateways.pages.browser import (
 )
 from gateways.pages.shell import HEADERS, TEMPLATES, Moved, Page, Shell
 from gateways.pages.site import STALE, message, sentence, take_form, wait_words
+from gateways.pages.trialreport import STYLES
 
 HERE: Final = Path(__file__).parent
 ASSETS: Final = HERE / "assets"
@@ -51,6 +52,7 @@ NAV: Final = (
     ("/desks", "Desks"),
     ("/calls", "Calls"),
     ("/conversations", "Conversations"),
+    ("/trials", "Trials"),
     ("/reports", "Reports"),
     ("/agents", "Agents"),
     ("/owners", "Owners"),
@@ -72,7 +74,7 @@ def template_shell() -> Shell:
     """What renders the console's pages."""
     return Shell(
         folders=(HERE / "templates", TEMPLATES),
-        styles=(TEMPLATES / "turret.css", ASSETS / "console.css"),
+        styles=(TEMPLATES / "turret.css", *STYLES, ASSETS / "console.css"),
         at="/assets/console.css",
         headers={**HEADERS, "content-security-policy": POLICY},
         filters={"stamp": stamp, "clock": clock, "size": size},

@@ -1,6 +1,13 @@
 """Grades of what was never done, by others' tapes, or in one long piece."""
 
 REVIEW = "broker/core/trials/review.py"
+GRADER = "broker/actors/grader.py"
+TOOL = "broker/tools/grading.py"
+REPORT = "broker/core/trials/report.py"
+EQUITY = "gateways/pages/equity.py"
+PAGE = "gateways/pages/trialreport.py"
+DOOR = "gateways/trialreports.py"
+CONSOLE = "gateways/console/trials.py"
 
 MUTANTS = (
     ("trial.grade-replay", REVIEW, "        if one != other:\n", "        if False:\n"),
@@ -17,5 +24,43 @@ MUTANTS = (
         REVIEW,
         "        yield before + trial.place.tick\n",
         "    yield before + trial.place.tick\n",
+    ),
+    ("trial.grade-turns", GRADER, "        if who in self._asking:\n", "        if False:\n"),
+    ("trial.grade-turns", GRADER, "len(self._asking) >= most:", "False:"),
+    ("trial.grade-turns", GRADER, "            async with self._one:\n", "            if True:\n"),
+    (
+        "trial.grade-turns",
+        GRADER,
+        "                    self._known[ref] = found\n",
+        "                    pass\n",
+    ),
+    ("trial.grade-tape", GRADER, "misfit(artifact.entry, tape)) is not None:", "None) is not None:"),
+    ("trial.grade-kind", TOOL, "reason=fault.what", "reason='form'"),
+    ("trial.grade-tool", TOOL, "ref.removeprefix(PREFIX)", "ref"),
+    ("trial.grade-tool", TOOL, "streams=True,", "streams=False,"),
+    ("trial.report", REPORT, "        if place not in seen:\n", "        if True:\n"),
+    ("trial.report", REPORT, "            held[-1] += size\n", "            held[-1] = size\n"),
+    (
+        "trial.report",
+        PAGE,
+        "<pre><bdi>{escape(_safe(text))}</bdi></pre>",
+        "<pre><bdi>{_safe(text)}</bdi></pre>",
+    ),
+    ("trial.report", PAGE, "<bdi>{escape(_safe(value))}</bdi>", "<bdi>{escape(value)}</bdi>"),
+    ("trial.report-door", DOOR, '"content-security-policy": trialreport.policy(),', ""),
+    (
+        "trial.report-door",
+        DOOR,
+        "response = answer(trialreport.refused(*told(found)), found.status)",
+        "response = answer(trialreport.refused(*told(found)), 200)",
+    ),
+    ("trial.report-console", CONSOLE, "(?:kestrel://artifact/)?", ""),
+    ("trial.picture", EQUITY, "        height = max(height, made)\n", "        height = made\n"),
+    ("trial.picture", EQUITY, "bisect_right(at, fill.tick) - 1", "bisect_right(at, fill.tick) - 2"),
+    (
+        "trial.picture",
+        EQUITY,
+        '<title id="equity-title">{escape(TITLE)}</title>',
+        "<title>{escape(TITLE)}</title>",
     ),
 )

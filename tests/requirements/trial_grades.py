@@ -8,4 +8,8 @@ REQUIREMENTS: dict[str, str] = {
     "trial.grade-turns": "one artifact is graded at a time, so many wait, and what was graded is not done again",
     "trial.grade-tool": "kestrel.grade tells the grades of a ref, or why there are none; no word of an agent",
     "trial.report": "a report shows a finished trial to who has its ref: graded, of much the extremes, and escaped",
+    "trial.report-door": "/artifact/<ref>/report is a page for who has the ref, and says why where there is none",
+    "trial.report-console": "operators look at a finished trial by its ref, as whoever has the ref does",
+    "trial.picture": "a trial is drawn in SVG with a title and a description, true to its numbers, decimated, in both "
+    "schemes",
 }

@@ -170,6 +170,7 @@ class FakeBroker:
             },
         }
         self.artifacts: dict[str, bytes | Refusal | BaseException] = {}
+        self.reports: dict[str, Refusal | BaseException] = {}
         self.calls: list[tuple[Caller, str, bytes]] = []
         self.admitted: list[tuple[Caller, bytes, str, str | None]] = []
         self.readers: list[FakeReader] = []
@@ -204,6 +205,14 @@ class FakeBroker:
         """What `artifacts` has under the ref; an exception there is raised."""
         await trio.lowlevel.checkpoint()
         found = self.artifacts.get(ref, refuse("NOT_FOUND", "there is no such artifact", path="ref"))
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    async def report(self, caller: Caller, ref: str) -> Refusal:
+        """What `reports` has under the ref; an exception there is raised."""
+        await trio.lowlevel.checkpoint()
+        found = self.reports.get(ref, refuse("NOT_FOUND", "there is no such artifact", path="ref"))
         if isinstance(found, BaseException):
             raise found
         return found

@@ -9,7 +9,9 @@ from broker.core.plan.read import Checked, read_plan
 from broker.core.plan.tree import Plan
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import Tape
-from broker.core.trials.script import Advance, Call, Entry, Start, artifact_of, replay
+from broker.core.trials.report import Report, report_of
+from broker.core.trials.review import Graded, read_trial, review
+from broker.core.trials.script import Advance, Artifact, Call, Entry, Start, artifact_of, replay
 from broker.store.port import Put, Unit
 from broker.wire.canonical import encode
 from tests.support.broker import Bench
@@ -56,3 +58,14 @@ async def publish(bench: Bench, content: bytes) -> str:
     if await bench.store.get("artifact", ref) is None:
         await bench.store.commit(Unit(puts=(Put("artifact", ref, 0, content),)))
     return ref
+
+
+def report(ticks: int = 600) -> Report:
+    """What is shown of TRADES along a tape."""
+    tape, entry = market(ticks=ticks)
+    content = trial(tape, entry)
+    artifact = read_trial(content)
+    assert isinstance(artifact, Artifact)
+    graded = review(content, artifact, tape)
+    assert isinstance(graded, Graded)
+    return report_of(ref_of(content), artifact, graded)

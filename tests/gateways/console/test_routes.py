@@ -18,5 +18,5 @@ async def test_the_pages_are_those_of_the_navigation_and_a_few_more(bench: Bench
     paths = {rule.rule for rule in app.url_map.iter_rules()}
     assert paths == {path for path, _ in NAV} | {
         "/live", "/sign-in", "/sign-out", "/assets/<name>", "/calls/end", "/conversations/<conv>",
-        "/conversations/<conv>/export", "/agents/<agent_id>", "/audit/verify",
+        "/conversations/<conv>/export", "/agents/<agent_id>", "/audit/verify", "/trials/<ref>",
     }  # fmt: skip

@@ -5,6 +5,7 @@ fault, and the door shows no more of it than an incident number.
 """
 
 import functools
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
@@ -47,6 +48,7 @@ from broker.tools.task_reader import Followed, follow_task
 from broker.wire.ids import Pk
 from broker.wire.keyring import Keyring
 from broker.wire.refusals import Refusal, refuse
+from broker.wire.safekeys import KEY_SIZE, SafeKeys
 
 __all__ = [
     "AREAS",
@@ -313,13 +315,14 @@ async def _rules(settings: Settings, store: Store) -> Rules:
 @asynccontextmanager
 async def open_broker(
     settings: Settings, store: Store, clock: Clock, keyring: Keyring, *,
-    keeper: HeadKeeper | None = None, courier: Courier | None = None,
+    keeper: HeadKeeper | None = None, courier: Courier | None = None, safe_keys: SafeKeys | None = None,
 ) -> AsyncIterator[Broker]:  # fmt: skip
     """A broker on an open store, with its actors and timers in a nursery of its own.
 
     Leaving the context lets no new command in, finishes commits under way and ends the actors. The store stays
     the caller's to close. `keeper`: where the audit's head is kept apart from it. `courier`: the way out to webhooks;
-    without it nothing is sent.
+    without it nothing is sent. `safe_keys`: what agents' secrets are sealed with; without them by a key that ends with
+    the broker.
     """
     calls, rules = settings.calls, await _rules(settings, store)
     async with trio.open_nursery() as nursery:
@@ -328,13 +331,21 @@ async def open_broker(
         services = await make_services(
             settings, store, clock, keyring, house, rules,
             info=lambda: broker.wire_info(), keeper=keeper, courier=courier,
+            safe_keys=safe_keys or SafeKeys([secrets.token_bytes(KEY_SIZE)]),
         )  # fmt: skip
         broker = Broker(services)
         timers = Timers(store, house, clock, ring_s=calls.ring_s, idle_s=calls.idle_s)
         add_wire_actors(services, timers, broker.desk_changed)
         add_network_actors(services, timers)
         shared = (services.presence.run, services.verifier.run, partial(auditing.run, services))
-        for run in (*shared, house.reap, house.overdue.run, timers.run, services.pusher.run, services.mill.run):
+        for run in (
+            *shared,
+            house.reap,
+            house.overdue.run,
+            timers.run,
+            services.pusher.run,
+            services.mill.run,
+        ):
             nursery.start_soon(run)
         nursery.start_soon(Janitor(store, clock, settings).run)
         trio.lowlevel.add_instrument(house.admission)

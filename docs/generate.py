@@ -233,7 +233,7 @@ def tools() -> str:
     lines = [NOTE, "# Tools\n", *TOOLS_INTRODUCTION]
     found, theirs = registry.collect(), registry.collect("operator")
     for face in dict.fromkeys(["wire", *(tool.face for tool in found.values())]):
-        names = [f"[`{name}`](#{name})" for name, tool in found.items() if tool.face == face]
+        names = [f"[`{name}`](#{name.replace('.', '')})" for name, tool in found.items() if tool.face == face]
         lines += [f"**Of the {face}** (`/mcp/{face}`): {', '.join(names)}.\n"]
     names = [f"[`{name}`](#{name}-operators)" for name in theirs]
     lines += [f"**Of the operators** (on [their port](#tools-of-the-operators)): {', '.join(names)}.\n"]

@@ -61,6 +61,9 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """A PEM file with the certificate chain."""
     tls_key: str | None = None
     """A PEM file with its private key."""
+    secrets_key_file: str | None = None
+    """The file with the keys that agents' secrets are sealed with, which must be there; unset: secrets.key in the data
+    directory, made at the first start."""
     behind_proxy: tuple[str, ...] = ()
     """Addresses or networks of proxies whose X-Forwarded-For is believed."""
     public_url: str | None = None

@@ -43,6 +43,7 @@ from gateways.oauth.keys import SignInKeyError
 from gateways.oauth.outside import Tokens, open_tokens
 from gateways.operator.token import OperatorToken, WeakToken, find_token
 from gateways.outbound import Outbound
+from gateways.safekey import SafeKeyError, open_safe_keys
 from gateways.traces import CanNotTrace, open_traces
 from gateways.wirekeys import WireKeyError, open_keyring
 
@@ -74,7 +75,9 @@ def run_serve(config: Path | None, flags: Mapping[str, Any], *, as_json: bool = 
         logs.configure(configuration.settings.log)
         token = _operator_token(configuration.serve)
         trio.run(partial(serve, configuration, token, announce=partial(_announce, as_json=as_json)))
-    except* (BadSetting, ConfigError, CanNotTrace, ServeError, SignInKeyError, WireKeyError) as errors:
+    except* (
+        BadSetting, ConfigError, CanNotTrace, SafeKeyError, ServeError, SignInKeyError, WireKeyError,
+    ) as errors:  # fmt: skip
         for error in _leaves(errors):
             print(f"turret: {error}", file=sys.stderr)
         code = 2
@@ -100,7 +103,7 @@ async def serve(
     announce: Callable[[Ready], None] = lambda _: None,
 ) -> None:
     """Keep a broker running until SIGTERM or SIGINT; with `operators`, their port too. Raises ServeError,
-    SignInKeyError, WireKeyError, ConfigError, BadSetting, alone or grouped."""
+    SignInKeyError, WireKeyError, SafeKeyError, ConfigError, BadSetting, alone or grouped."""
     options = configuration.serve
     try:
         proxies = read_proxies(options.behind_proxy)
@@ -114,6 +117,9 @@ async def serve(
     async with open_store(Path(options.data)) as store:
         try:
             keyring = await open_keyring(Path(options.data), store, clock.now_ms())
+            safe_keys = await open_safe_keys(
+                Path(options.data), options.secrets_key_file, store, clock.now_ms()
+            )
             async with (
                 open_issuer(options, clock) as tokens,
                 open_traces(configuration.settings.trace, proxies) as traces,
@@ -124,6 +130,7 @@ async def serve(
                     keyring,
                     keeper=HeadFile(Path(options.data)),
                     courier=traces.courier(open_courier(configuration.settings)),
+                    safe_keys=safe_keys,
                 ) as broker,
             ):
                 doors = Doors(configuration, broker, clock, proxies=proxies, tls=tls, traces=traces)

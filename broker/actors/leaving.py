@@ -4,7 +4,7 @@ somebody (network.md, Channels).
 1. The documents are those of the channels: a channel's actor that has read them before sees a conflict, and reads them
    again (broker.actors.record).
 2. What the agent had begun may be done just after it went. So what it let go of is looked for once more, LINGER_MS
-   later: it is in no channel for good, and has no account and no webhook.
+   later: it is in no channel for good, and has no account, no webhook and no secret.
 3. Its tasks that are open, given or taken, and its open sessions of the arena are asked then, and end: until none is
    left it is looked again.
 """
@@ -73,7 +73,9 @@ class LeavingActor(RecordActor[LeavingRow]):
             for each in await self.store.find("taskmark", f"{side}.{state}", self.key, limit=AT_ONCE)
         ]
         for kind in ("arena", "trial"):
-            found += [(kind, each.id) for each in await self.store.find(kind, "open", self.key, limit=AT_ONCE)]
+            found += [
+                (kind, each.id) for each in await self.store.find(kind, "open", self.key, limit=AT_ONCE)
+            ]
         for kind, id in found:
             self._rouse(kind, id, DUE)
         return bool(found)
@@ -86,10 +88,10 @@ def put_leaving(agent_id: str, now: int) -> Put:
 
 
 async def let_go(store: Store, agent_id: str) -> list[Put]:
-    """What takes an agent's accounts, its webhook, its endpoint, and what was counted of it. Raises what the store
-    raises."""
+    """What takes an agent's accounts, its webhook, its endpoint, its own secrets, and what was counted of it. Raises
+    what the store raises."""
     puts = await unbind_all(store, agent_id)
-    for kind in ("sending", "push", "endpoint"):
+    for kind in ("sending", "push", "endpoint", "safe"):
         document = await store.get(kind, agent_id)
         if document is not None:
             puts.append(Put(kind, agent_id, document.version, None))

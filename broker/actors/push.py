@@ -157,7 +157,14 @@ def same_turn(row: PushRow, came: PushRow) -> bool:
 def _moved(row: PushRow, wanted: PushRow) -> PushRow:
     """The push with another URL and another secret: it keeps its place, and is sent at once."""
     secrets: tuple[Secret, ...] = wanted.secrets
-    changed = replace(row, url=wanted.url, secrets=secrets, extra=wanted.extra, created_at=wanted.created_at)
+    changed = replace(
+        row,
+        url=wanted.url,
+        secrets=secrets,
+        extra=wanted.extra,
+        headers=wanted.headers,
+        created_at=wanted.created_at,
+    )
     return core.again(changed, None, row.epoch)
 
 

@@ -11,7 +11,7 @@ is due again.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -22,6 +22,7 @@ from broker.actors.backlog import read_backlog
 from broker.actors.guard import CAP, Times
 from broker.actors.house import House
 from broker.actors.push import KIND, Came, RemovePush, read_push
+from broker.actors.safe import Headers
 from broker.actors.standing import Standing
 from broker.clock import Clock
 from broker.core.push import (
@@ -123,17 +124,19 @@ class Pusher:
         standing: Standing,
         forms: Mapping[FormName, Form],
         opened: Callable[[str], str | None],
+        fill: Callable[[str, Headers], Awaitable[Headers | Outcome]],
         chance: Callable[[], float],
         courier: Courier | None = None,
     ) -> None:
-        """`opened`: a secret as it is, of one that was sealed; None where that can't be read any more. `chance`: 0 to
-        1, for the delays."""
+        """`opened`: a secret as it is, of one that was sealed; None where that can't be read any more. `fill`: headers
+        with the agent's secrets that they name (broker.actors.safe). `chance`: 0 to 1, for the delays."""
         self._store = store
         self._clock = clock
         self._house = house
         self._standing = standing
         self._forms = forms
         self._opened = opened
+        self._fill = fill
         self._courier = courier
         self._chance = chance
         self._live: dict[str, _Live] = {}
@@ -350,7 +353,10 @@ class Pusher:
             request = self._forms[row.form](row, occurrence, secrets, now)
             if request is None:
                 return None
-            return await self._courier.send(row.url, request.headers, request.body)
+            added = await self._fill(row.agent_id, row.headers) if row.headers else ()
+            if isinstance(added, Outcome):
+                return added
+            return await self._courier.send(row.url, (*request.headers, *added), request.body)
 
     async def _paced(self, agent_id: str) -> None:
         """Wait until one more may be sent for this agent, and count it. Cancelling counts nothing."""

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from broker.wire.refusals import Refusal, refuse
 
-Why = Literal["status", "not_public", "no_answer", "no_secret"]
-"""Why an event was not taken: the answer's status, a URL that may not be asked, no answer that could be used, or no
-secret to sign it with."""
+Why = Literal["status", "not_public", "no_answer", "no_secret", "secret_unset", "secret_unreadable"]
+"""Why an event was not taken: the answer's status, a URL that may not be asked, no answer that could be used, no secret
+to sign it with, or a header names a secret of the agent's that is not there, or that no key opens."""
 FormName = Literal["webhook", "a2a"]
 State = Literal["active", "failing", "disabled"]
 """failing: the next event was not taken, and is tried again; disabled: nothing is sent any more."""
@@ -56,6 +56,8 @@ class Outcome(msgspec.Struct, frozen=True):
     status: int | None
     why: Why = "status"
     retry_after_s: float | None = None
+    secret: str | None = None
+    """The name of the agent's secret that was not to be had."""
 
     @property
     def taken(self) -> bool:
@@ -85,6 +87,7 @@ class Last(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int
     status: int | None
     why: Why = "status"
+    secret: str | None = None
 
 
 class Disabled(msgspec.Struct, frozen=True):
@@ -114,6 +117,8 @@ class PushRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Newest first; two at most."""
     extra: dict[str, str] = {}
     """What else its form wants to know."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """What its agent has sent with each event beside the form's own: names, and templates (broker.core.safe)."""
     turn: int = 1
     """Counts what was changed by hand (another URL, place or secret): what was under way before counts no more."""
     delivered: int = 0
@@ -175,7 +180,7 @@ def judge_url(url: str, *, loopback: bool = False) -> Refusal | None:
 
 def after(row: PushRow, position: int, outcome: Outcome, now: int, chance: float) -> PushRow:
     """The push after an attempt with the event at `position`. `chance`: 0 to 1."""
-    last = Last(now, outcome.status, outcome.why)
+    last = Last(now, outcome.status, outcome.why, outcome.secret)
     if outcome.taken:
         return replace(row, position=position, failing=None, last=last, delivered=row.delivered + 1)
     if outcome.status == 410:

@@ -44,12 +44,16 @@ class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
     last_status: int | None = None
     """What the receiver answered last that was written down; none: there was no answer, and `last_error` says why."""
     last_error: Why | None = None
+    last_secret: str | None = None
+    """Which secret was not to be had, where that was the error."""
     failing_since: int | None = None
     tries: int = 0
     """How often the event that fails was tried."""
     next_try_at: int | None = None
     disabled_at: int | None = None
     disabled_reason: str | None = None
+    headers: tuple[str, ...] = ()
+    """The names of its own headers."""
     old_secret_until: int | None = None
     """Until then the secret before the last rotation signs too."""
 
@@ -100,6 +104,8 @@ def show(row: PushRow, oldest: int, newest: int, now: int) -> Webhook:
         last_at=last.at if last is not None else None,
         last_status=last.status if last is not None else None,
         last_error=last.why if last is not None and last.status is None else None,
+        last_secret=last.secret if last is not None else None,
+        headers=tuple(name for name, _ in row.headers),
         failing_since=failing.since if failing is not None else None,
         tries=failing.tries if failing is not None else 0,
         next_try_at=failing.next_at if failing is not None and disabled is None else None,

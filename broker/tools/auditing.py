@@ -48,12 +48,12 @@ NOTED: Final = frozenset(
 """The arguments that are noted, and no others: what nobody has thought of may be a secret."""
 SECRET: Final = frozenset(
     {
-        "ask", "credentials", "details", "email", "invitation", "new_password", "new_sig", "password", "proof",
-        "refresh_token", "sig", "statement", "token", "url",
+        "ask", "credentials", "details", "email", "headers", "invitation", "new_password", "new_sig", "password",
+        "proof", "refresh_token", "sig", "statement", "token", "url", "value",
     }
 )  # fmt: skip
 """Those that never are: secrets, proofs, persons' addresses, and what agents confide to the operators. (A webhook's URL
-may hold a secret.) A test wants each argument of an audited tool in one of the two."""
+and its headers may hold a secret.) A test wants each argument of an audited tool in one of the two."""
 LONGEST: Final = 500
 """Characters of a text that is noted; of a longer one so many."""
 WAIT_S: Final = 2.0

@@ -22,12 +22,13 @@ from broker.actors.player import Vault
 from broker.actors.presence import Presence
 from broker.actors.pusher import Pusher
 from broker.actors.receipts import Receipts
+from broker.actors.safe import Safe
 from broker.actors.signin import SignIn
 from broker.actors.standing import Standing
 from broker.actors.streams import Hub
 from broker.actors.suspended import Suspended
-from broker.actors.verifier import Verifier
 from broker.actors.tapes import Tapes
+from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
 from broker.core.audit import RefusedSums
@@ -161,6 +162,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The tapes of trials, in memory."""
     playing: Lanes = msgspec.field(default_factory=Lanes)
     """Who plays with its persistent account now, by agent."""
+
+    # Secrets of agents.
+    safe: Safe
 
     # Trials.
     grader: Grader = msgspec.field(default_factory=Grader)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from broker.actors.actor import Actor
 from broker.actors.agent import AgentActor
@@ -25,6 +25,7 @@ from broker.actors.player import PlayerActor
 from broker.actors.push import PushActor
 from broker.actors.recent import Recent
 from broker.actors.report import ReportActor
+from broker.actors.safe import SafeActor
 from broker.actors.task import TaskActor
 from broker.actors.timers import Timers
 from broker.actors.trainee import TraineeActor
@@ -35,6 +36,16 @@ from broker.core.pace import Pace
 from broker.core.resource import Quota
 from broker.tools.context import Services
 from broker.tools.parts import agent_told
+
+PLAIN: Final[dict[str, Callable[..., Actor[Any]]]] = {
+    "endpoint": EndpointActor,
+    "clients": ClientsActor,
+    "assertion": AssertionActor,
+    "irc": BindingActor,
+    "report": ReportActor,
+    "safe": SafeActor,
+}
+"""The actors that need nothing of their own."""
 
 
 def add_wire_actors(
@@ -108,15 +119,12 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     network, limits = services.settings.network, services.settings.limits
     receipts, new_id = services.receipts, services.new_id
 
+    for kind, plain in PLAIN.items():
+        add(kind, plain)
     add("agent", AgentActor, told=partial(agent_told, services))
     add("leaving", LeavingActor, rouse=rouse)
-    add("endpoint", EndpointActor)
     add("owner", OwnerActor, settings=services.settings.owners)
     add("grant", GrantActor, told=standing.told)
-    add("clients", ClientsActor)
-    add("assertion", AssertionActor)
-    add("irc", BindingActor)
-    add("report", ReportActor)
     add("push", PushActor, told=services.pusher.told, new_id=new_id)
     add("pair", PairActor, settings=network, receipts=receipts)
     add("task", TaskActor, settings=network, receipts=receipts, rouse=rouse)

@@ -22,6 +22,7 @@ from broker.actors.player import Vault
 from broker.actors.presence import Presence
 from broker.actors.pusher import Courier, Pusher
 from broker.actors.receipts import Receipts
+from broker.actors.safe import Safe
 from broker.actors.signin import SignIn
 from broker.actors.standing import Facts, Standing
 from broker.actors.streams import Hub
@@ -41,6 +42,7 @@ from broker.tools.keyrate import KeyRate
 from broker.tools.sealing import root_of, seal_with, unseal
 from broker.wire.ids import MAX_SAFE
 from broker.wire.keyring import Keyring
+from broker.wire.safekeys import SafeKeys
 
 MOST_COUNTED: Final = 100_000
 """Open sessions that the start counts at most: it reads each."""
@@ -57,6 +59,7 @@ async def make_services(
     info: Callable[[], dict[str, Any]],
     keeper: HeadKeeper | None,
     courier: Courier | None,
+    safe_keys: SafeKeys,
 ) -> Services:
     """The parts of a broker on an open store, of which the hub hears each commit from now on.
 
@@ -64,16 +67,9 @@ async def make_services(
     leaves the hub as the store's listener.
     """
     hub, standing = Hub(store, settings.streams, clock), Standing(now_ms=clock.now_ms)
-    pusher = Pusher(
-        store=store,
-        clock=clock,
-        house=house,
-        standing=standing,
-        forms={"webhook": webhook_form, "a2a": a2a_form},
-        opened=partial(unseal, keyring),
-        chance=lambda: secrets.randbits(32) / 2**32,
-        courier=courier,
-    )
+    safe = Safe(store=store, clock=clock, keys=safe_keys, entropy=secrets.token_bytes)
+    parts = {"store": store, "clock": clock, "house": house, "standing": standing}
+    pusher = _pusher(keyring, safe, courier, **parts)
     hub.beside = pusher.committed
     services = Services(
         store=store,
@@ -99,6 +95,7 @@ async def make_services(
         keeper=keeper,
         audited=Times(AUDITED_AN_HOUR, HOUR_S, CAP),
         pusher=pusher,
+        safe=safe,
         games=_games(settings),
         vault=_vault(keyring),
         mill=Mill(store, house),
@@ -108,6 +105,17 @@ async def make_services(
     async for agent_id, facts in read_all_facts(store):
         agent_told(services, agent_id, facts)
     return services
+
+
+def _pusher(keyring: Keyring, safe: Safe, courier: Courier | None, **parts: Any) -> Pusher:
+    return Pusher(
+        forms={"webhook": webhook_form, "a2a": a2a_form},
+        opened=partial(unseal, keyring),
+        fill=safe.fill,
+        chance=lambda: secrets.randbits(32) / 2**32,
+        courier=courier,
+        **parts,
+    )
 
 
 def _games(settings: Settings) -> table.Table:

@@ -24,7 +24,7 @@ from broker.tools.access import allowed
 from broker.tools.context import Context
 from broker.tools.idempotency import KeyParam, KeyText, bind, digest_of, run_once
 from broker.tools.schemas import flat, output_schema
-from broker.tools.sealing import opened
+from broker.tools.sealing import HIDDEN, hidden, opened
 from broker.wire import canonical
 from broker.wire.grammar import shown
 from broker.wire.refusals import Refusal, refuse
@@ -86,6 +86,8 @@ class Tool(msgspec.Struct, frozen=True):
     """Whether it takes an idempotency_key, or must have one."""
     secrets: tuple[str, ...] = ()
     """Members of its answer that are remembered sealed, and opened for who asks (broker.tools.sealing)."""
+    hides: bool = False
+    """Whether a param is a secret, or holds one (sealing.HIDDEN): what binds a key to such a request tells nothing."""
     audited: bool = False
     """Whether the audit is told of what it changes (broker.tools.auditing)."""
 
@@ -141,6 +143,8 @@ class Tool(msgspec.Struct, frozen=True):
         digest = digest_of(text) if len(text) <= LARGE else await apart(digest_of, text)
         if isinstance(digest, Refusal):
             return digest
+        if self.hides:
+            digest = hidden(context.services, digest)
         once = bind(context, self.name, key, digest)
         return await run_once(context, once, lambda keyed: self._do(keyed, arguments))
 
@@ -243,6 +247,7 @@ def tool(
             agent=agent,
             keyed=keyed,
             secrets=secrets,
+            hides=_hides(params),
             audited=face == "operator" and not read_only if audited is None else audited,
         )
         return function
@@ -264,6 +269,11 @@ def _param(name: str, hint: Any, required: bool) -> Param:
     raw = _is_raw(hint)
     words = str(flat(hint).get("description", ""))
     return Param(name, hint, required, raw, None if raw else msgspec.json.Decoder(hint), words)
+
+
+def _hides(params: dict[str, Param]) -> bool:
+    member = msgspec.json.encode(HIDDEN).strip(b"{}")
+    return any(member in msgspec.json.encode(flat(param.type)) for param in params.values())
 
 
 def _is_raw(hint: Any) -> bool:

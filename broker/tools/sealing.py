@@ -6,6 +6,7 @@ older key of the wire too. Where the wire has that key no more the member is lef
 """
 
 import hashlib
+import hmac
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from broker.wire.refusals import Refusal
 
 _PURPOSE: Final = b"turret: secrets in remembered answers\0"
 _CHANCE: Final = b"turret: where chance comes from\0"
+_DIGEST: Final = b"turret: digests of requests that hold secrets\0"
 HIDDEN: Final = {"writeOnly": True}
 """In the schema of a param that is a secret: it is taken, and shown nowhere (JSON Schema, 9.4 of its validation)."""
 
@@ -57,6 +59,13 @@ def unseal(keyring: Keyring, sealed: str) -> str | None:
         except (CryptoError, ValueError):
             continue
     return None
+
+
+def hidden(services: Services, digest: bytes) -> bytes:
+    """What is kept of a request's digest where its arguments hold a secret: who reads the store can't try values until
+    one fits. After a rotation of the wire's key it is another one, and the request a new one (IDEMPOTENCY_MISMATCH)."""
+    key = hashlib.sha256(_DIGEST + bytes.fromhex(services.keyring.current.seed)).digest()
+    return hmac.digest(key, digest, "sha256")
 
 
 def root_of(keyring: Keyring) -> bytes:

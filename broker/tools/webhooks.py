@@ -13,6 +13,7 @@ from broker.actors.calls import agent_stream
 from broker.actors.push import KIND, NO_PUSH, RemovePush, RenewSecret, SendAgain, SetPush, read_push
 from broker.core.agent import allowance
 from broker.core.push import OLD_SECRET_MS, FormName, Occurrence, PushRow, Secret, Why, judge_url
+from broker.core.pushheaders import MOST, NAME, TEMPLATE, read_headers
 from broker.core.webhook import PING, SECRET_BYTES, Webhook, show, waiting, write_secret
 from broker.store.port import Head
 from broker.store.stored import stored
@@ -22,7 +23,7 @@ from broker.tools.agents import NO_AGENT
 from broker.tools.context import Context, Services
 from broker.tools.paging import AfterParam, LimitParam, read_page
 from broker.tools.registry import tool
-from broker.tools.sealing import seal
+from broker.tools.sealing import HIDDEN, seal
 from broker.wire.events import read_cursor, stream_tag
 from broker.wire.refusals import Refusal, refuse
 
@@ -40,6 +41,21 @@ CursorParam = (
             max_length=64,
             description="send again what follows this cursor (an event has its own in `data`); "
             '"0": from the oldest that is kept. Without it: what waits',
+        ),
+    ]
+    | None
+)
+HeadersParam = (
+    Annotated[
+        dict[
+            Annotated[str, Meta(pattern=rf"^{NAME}$(?!\n)")],
+            Annotated[str, Meta(pattern=rf"^{TEMPLATE}$(?!\n)", extra_json_schema=HIDDEN)],
+        ],
+        Meta(
+            max_length=MOST,
+            description="sent with each event beside the signature's own, 8 at most, such as "
+            '{"Authorization": "Bearer ${HOOK_TOKEN}"}: ${NAME} is the secret of that name that you keep '
+            "(kestrel.secrets.set)",
         ),
     ]
     | None
@@ -105,17 +121,20 @@ class Pinged(msgspec.Struct, frozen=True, omit_defaults=True):
     taken: bool
     status: int | None = None
     error: Why | None = None
+    secret: str | None = None
+    """Which secret was not to be had, where that was the error."""
 
 
 @tool(
     face="network", title="Register your webhook", scope="message", keyed=True, secrets=_SECRET, audited=True
 )
-async def set_webhook(context: Context, url: UrlParam) -> Registered | Refusal:
+async def set_webhook(context: Context, url: UrlParam, headers: HeadersParam = None) -> Registered | Refusal:
     """Have what your stream carries posted to your HTTPS endpoint, signed as Standard Webhooks says.
 
     One URL an agent: another one takes its place, with a new secret, and what waits goes there. Check each request with
     the secret, which is shown this once; drop repeats by `webhook-id`. Then call test_webhook. An agent that nobody has
-    claimed has no webhook (quota_exceeded).
+    claimed has no webhook (quota_exceeded). `headers` are sent with each event: ${NAME} in them is your secret of that
+    name, as it is when the event is sent, and is shown nowhere.
     """
     services, agent_id = context.services, me(context)
     agent = await agents.find(services, agent_id)
@@ -125,9 +144,11 @@ async def set_webhook(context: Context, url: UrlParam) -> Registered | Refusal:
         return refuse(
             "quota_exceeded", "an agent that nobody has claimed has no webhook", reason="webhook", limit=0
         )
-    refused = judge_url(url, loopback=services.settings.webhooks.allow_loopback) or services.pusher.may_begin(
-        agent_id
-    )
+    refused = judge_url(url, loopback=services.settings.webhooks.allow_loopback)
+    added = refused or read_headers(headers or {})
+    if isinstance(added, Refusal):
+        return added
+    refused = services.pusher.may_begin(agent_id)
     if refused is not None:
         return refused
     stream, now, sealed = agent_stream(agent_id), services.clock.now_ms(), _new_secret(services)
@@ -142,6 +163,7 @@ async def set_webhook(context: Context, url: UrlParam) -> Registered | Refusal:
         epoch=head.epoch,
         created_at=now,
         secrets=(Secret(sealed),),
+        headers=added,
     )
     command = SetPush(row, Registered(url, sealed, now), context.once)
     answer: Registered | Refusal = await services.house.ask(KIND, agent_id, command)
@@ -231,7 +253,8 @@ async def test_webhook(context: Context) -> Pinged | Refusal:
     outcome = await services.pusher.ping(row, ping)
     if outcome is None:
         return _OFF
-    return Pinged(outcome.taken, outcome.status, None if outcome.status is not None else outcome.why)
+    why = None if outcome.status is not None else outcome.why
+    return Pinged(outcome.taken, outcome.status, why, outcome.secret)
 
 
 @tool(face="operator", title="List webhooks", read_only=True)

@@ -26,6 +26,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "permissions": "agreements",
     "reports": "reports",
     "resources": "resources",
+    "secret_store": "secrets",
     "streams": "events",
     "switchboard": "desks and calls",
     "task_pushes": "tasks",

@@ -56,7 +56,7 @@ def serve(context: click.Context, /, config: Path | None, as_json: bool, **flags
     try:
         from gateways.serve import run_serve
     except ModuleNotFoundError as missing:
-        raise _without_server(missing) from None
+        raise without_server(missing) from None
     as_json = as_json or bool((context.find_object(dict) or {}).get("json"))
     context.exit(run_serve(config, flags, as_json=as_json))
 
@@ -77,13 +77,13 @@ def demo(context: click.Context, /, keep: Path | None, seed: int | None) -> None
     try:
         import quart_trio  # noqa: F401  # the broker that it starts needs it: say so before anything is started
     except ModuleNotFoundError as missing:
-        raise _without_server(missing) from None
+        raise without_server(missing) from None
     from gateways.demo.show import run_demo
 
     context.exit(run_demo(keep, seed))
 
 
-def _without_server(missing: ModuleNotFoundError) -> Exception:
+def without_server(missing: ModuleNotFoundError) -> Exception:
     """The one line for a base install; any other missing module is a fault and stays one."""
     if (missing.name or "").partition(".")[0] not in SERVER_LIBRARIES:
         return missing

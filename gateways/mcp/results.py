@@ -189,7 +189,9 @@ def _acted(members: Mapping[str, Any]) -> str:
 
 
 def _graded(members: Mapping[str, Any]) -> str:
-    made, other = (each if isinstance(each := members.get(name), Mapping) else {} for name in ("grades", "naive"))
+    made, other = (
+        each if isinstance(each := members.get(name), Mapping) else {} for name in ("grades", "naive")
+    )
     return (
         f"The trial holds: {plain(members.get('outcome'))} after {plain(made.get('ticks'))} tick(s), profit and loss "
         f"{plain(made.get('pnl'))} millionths of the quote currency, deepest fall {plain(made.get('max_drawdown'))}; "
@@ -270,6 +272,9 @@ _NETWORK: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     ),
     "redeliver_webhook_events": _say("{waiting} event(s) are sent to your webhook now."),
     "test_webhook": _say("Taken: {taken}; the receiver's status: {status}; why there is none: {error}."),
+    "kestrel.secrets.set": _say("Secret {name} is kept; nobody is shown it again."),
+    "kestrel.secrets.unset": _say("Secret {name} is forgotten."),
+    "kestrel.secrets.list": _say("{secrets} secret(s); their values are shown to nobody."),
     "list_my_public_keys": _say("{keys} key(s)."),
     "revoke_my_public_key": _say("Key {kid} is revoked: it signs in no more."),
 }

@@ -156,6 +156,10 @@ ROWS: Final[dict[str, Row]] = {
     "test_webhook": network("not_found"),
     "set_webhook": network("accepted", lambda _: {"url": "https://hooks.example/"}),
     "get_webhook": network("accepted"),
+    # Secrets: each owner's own
+    "kestrel.secrets.set": network("accepted", lambda _: {"name": "TOKEN", "value": "v"}),
+    "kestrel.secrets.unset": network("NOT_FOUND", lambda _: {"name": "ALICES"}),
+    "kestrel.secrets.list": network("accepted"),
     # Channels
     "create_channel": network("already_exists", lambda _: {"name": "secret"}),  # names are given once
     "list_channels": network("accepted"),

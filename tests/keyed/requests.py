@@ -195,6 +195,13 @@ def hooked(tool: str, **params: Any) -> tuple[str, Make]:
     return tool, make
 
 
+async def keeping(bench: Bench) -> Request:
+    """An agent that keeps a secret, and unsets it."""
+    caller = await one(bench)
+    await bench.call("kestrel.secrets.set", caller, name="TOKEN", value="a value")
+    return caller, {"name": "TOKEN"}
+
+
 async def operator_add_key(bench: Bench) -> Request:
     agent, party = await one(bench), Party("ABCD")
     proof = party.statement("bind_key", bench.broker.pk, bench.ts, agent_id=agent.agent)
@@ -299,9 +306,12 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     ("revoke_my_public_key", revoke_key),
     mine("set_webhook", url="https://hooks.example/"),
     hooked("set_webhook", url="https://other.example/"),
+    hooked("set_webhook", url="https://hooks.example/", headers={"X-Key": "${KEY}"}),
     hooked("delete_webhook"),
     hooked("rotate_webhook_secret"),
     hooked("redeliver_webhook_events", after="0"),
+    mine("kestrel.secrets.set", name="TOKEN", value="a value"),
+    ("kestrel.secrets.unset", keeping),
     toward("report_agent", "target_agent_id", category="spam", details="ads"),
     ("operator.register_agent", operator_register),
     by_operator("rotate_agent_credential"),

@@ -90,7 +90,9 @@ def test_every_param_that_is_a_secret_is_marked() -> None:
     ]
     marked = {name for name, schema in params if schema.get("writeOnly")}
     assert AREAS
-    assert marked == {name for name, _ in params if name in ("password", "token", "credentials", "secret")}
+    assert marked == {
+        name for name, _ in params if name in ("password", "token", "credentials", "secret", "value")
+    }
 
 
 @pytest.mark.requirement("cli.tools")

@@ -57,7 +57,7 @@ def test_every_library_of_the_server_extra_is_known_by_the_name_it_is_imported_b
 
 
 def test_another_missing_module_is_a_fault() -> None:
-    fault = serving._without_server(ModuleNotFoundError("No module named 'x'", name="x"))
+    fault = serving.without_server(ModuleNotFoundError("No module named 'x'", name="x"))
     assert isinstance(fault, ModuleNotFoundError)
 
 

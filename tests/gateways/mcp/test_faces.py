@@ -14,8 +14,9 @@ from tests.support.broker_fake import FakeTool
 @pytest.mark.requirement("mcp.faces")
 async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
     found = surfaces(bench.broker)
-    assert set(found) == {"", "wire", "network", "arena"}
-    assert set(found[""].tools) == {*found["wire"].tools, *found["network"].tools, *found["arena"].tools}
+    assert set(found) == {"", "wire", "network", "arena", "trial"}
+    assert set(found[""].tools) == set().union(*(face.tools for name, face in found.items() if name))
+    assert all(name.startswith("kestrel.") for name in found["trial"].tools)
     assert set(found["arena"].tools) & set(found["network"].tools) == {"get_agent"}
     assert "submit_action" in found["arena"].tools
     assert set(found["wire"].tools) & set(found["network"].tools) == {"wait_for_events"}
@@ -37,15 +38,18 @@ async def test_the_endpoint_lists_all_and_a_face_its_own(bench: Bench) -> None:
 async def test_what_a_model_is_told_names_only_what_its_face_has(bench: Bench) -> None:
     for face, found in surfaces(bench.broker).items():
         named = set(re.findall(r"[a-z]+(?:_[a-z]+)+", found.instructions))
-        assert ("submit_action" if face == "arena" else "wait_for_events") in named
-        assert named <= {*found.tools, *found.prompts}, face
+        dotted = set(re.findall(r"kestrel(?:\.[a-z]+)+", found.instructions))
+        assert {"arena": "submit_action", "trial": "kestrel.secrets.set"}.get(
+            face, "wait_for_events"
+        ) in named | dotted
+        assert named | dotted <= {*found.tools, *found.prompts}, face
 
 
 @pytest.mark.requirement("oauth.guarded-faces")
 async def test_a_face_that_is_to_stand_is_there_without_tools(bench: Bench) -> None:
-    found = surfaces(bench.broker, ("trial", "operator"))
-    assert set(found) == {"", "wire", "network", "arena", "trial"}
-    assert not found["trial"].tools
+    found = surfaces(bench.broker, ("soon", "operator"))
+    assert set(found) == {"", "wire", "network", "arena", "trial", "soon"}
+    assert not found["soon"].tools
     assert found["trial"].templates == resources.ARTIFACT_TEMPLATES
 
 

@@ -14,6 +14,7 @@ import trio
 
 from gateways.listen import Bounds
 from gateways.mcp.endpoint import mcp_app
+from gateways.mcp.listing import portable
 from gateways.mcp.revisions import MODERN
 from gateways.mcp.sessions import Sessions
 from gateways.mcp.surface import Ask, Outcome, Surface
@@ -385,7 +386,9 @@ async def test_27_no_number_of_ours_is_beyond_what_every_reader_keeps(real: Door
 
 async def test_28_29_names_and_schemas_are_those_that_every_client_takes(real: Door) -> None:
     for tool in (await real.modern("tools/list")).result["tools"]:
-        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool["name"])
+        # MCP 2025-11-25, Tool Names; clients that take no dot ask for ?names=portable (mcp.names).
+        assert re.fullmatch(r"[a-zA-Z0-9_.-]{1,128}", tool["name"])
+        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", portable(tool["name"]))
         assert tool["inputSchema"]["type"] == tool["outputSchema"]["type"] == "object"
         assert not {"anyOf", "oneOf", "allOf", "$ref"} & {*tool["inputSchema"], *tool["outputSchema"]}
 

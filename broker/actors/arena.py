@@ -27,7 +27,7 @@ from broker.config import Arena
 from broker.core import arena as core
 from broker.core.arena import NO_SESSION, Acted, Closed, Live, SessionRow
 from broker.core.arenaviews import outcome, show
-from broker.core.chance import SEED_BYTES, Secret
+from broker.core.chance import SECRET_BYTES, Secret
 from broker.core.conversation import Due
 from broker.core.games.game import MAX_ACTIONS, Game
 from broker.core.games.table import Table
@@ -245,7 +245,7 @@ class ArenaActor(SessionActor[SessionRow]):
         if text is None:
             self._lost = "its secret was sealed with a key that the wire has no more"
             return
-        half = SEED_BYTES * 2
+        half = SECRET_BYTES * 2
         self._secret = Secret(text[:half], text[half:])
 
     def _told(self, row: SessionRow) -> Told:

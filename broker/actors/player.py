@@ -16,7 +16,7 @@ from broker.actors.agentdocs import present
 from broker.actors.once import Once
 from broker.actors.played import Played
 from broker.actors.record import Index, RecordActor
-from broker.config import Arena
+from broker.config import Arena, Trials
 from broker.core import arena as core
 from broker.core.agent import DAY_MS, allowance
 from broker.core.arena import AccountRow, Mode, PlayerRow, SessionRow
@@ -56,13 +56,13 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class Quota(NamedTuple):
-    """Sessions that an agent may have open, and may open in a day."""
+    """Sessions of the arena, or trials, that an agent may have open, and may open in a day."""
 
     open: int
     a_day: int
 
 
-def quota(settings: Arena, *, claimed: bool) -> Quota:
+def quota(settings: Arena | Trials, *, claimed: bool) -> Quota:
     """What an agent may have, claimed or not."""
     most, a_day = settings.open_sessions, settings.sessions_per_day
     return Quota(most, a_day) if claimed else Quota(min(UNCLAIMED_OPEN, most), min(UNCLAIMED_A_DAY, a_day))

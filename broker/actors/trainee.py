@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from broker.actors.agentdocs import present
 from broker.actors.once import Once
-from broker.actors.player import NO_AGENT, UNCLAIMED_A_DAY, UNCLAIMED_OPEN
+from broker.actors.player import NO_AGENT, quota
 from broker.actors.record import Index, RecordActor
 from broker.actors.tapes import Tapes
 from broker.config import Trials
@@ -60,9 +60,7 @@ class TraineeActor(RecordActor[TraineeRow]):
         return await self._open(command, row, now)
 
     async def _judge_limits(self, row: TraineeRow, *, claimed: bool) -> Refusal | None:
-        most, a_day = self._settings.open_sessions, self._settings.sessions_per_day
-        if not claimed:
-            most, a_day = min(UNCLAIMED_OPEN, most), min(UNCLAIMED_A_DAY, a_day)
+        most, a_day = quota(self._settings, claimed=claimed)
         if row.opened >= a_day:
             said = f"an agent opens {a_day} trials a day"
             return refuse("LIMIT_EXCEEDED", said, reason="day", limit=a_day)

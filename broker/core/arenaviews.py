@@ -55,7 +55,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True):
     artifact: Artifact | None = None
 
 
-class Brief(msgspec.Struct, frozen=True, omit_defaults=True):
+class SessionBrief(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session in a list."""
 
     session_id: str
@@ -122,11 +122,11 @@ def show(game: Game, row: SessionRow, live: Live, points: int) -> Session:
     )
 
 
-def brief(row: SessionRow, points: int | None = None) -> Brief:
+def brief(row: SessionRow, points: int | None = None) -> SessionBrief:
     """A session in a list. `points`: what its agent's persistent account has now; without it the session's account is
     shown as it was after the last event."""
     now = row.balance if points is None or row.mode == "simulation" else points
-    return Brief(
+    return SessionBrief(
         session_id=row.session_id,
         game=row.game,
         game_version=row.game_version,

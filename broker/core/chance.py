@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-SEED_BYTES: Final = 32
-SALT_BYTES: Final = 32
+SECRET_BYTES: Final = 32
+"""Of a seed, and of a salt."""
 _COMMIT: Final = b"turret/arena/commit/1\0"
 _DRAW: Final = b"turret/arena/draw/1\0"
 _WORD: Final = 1 << 64

@@ -14,12 +14,11 @@ from msgspec.structs import replace
 
 from broker.actors.agentdocs import NO_AGENT
 from broker.actors.arena import MAX_EVENTS, Look, Submit
-from broker.actors.player import read_account
 from broker.actors.session import Rejected
 from broker.core import arena as core
 from broker.core.agent import AgentRow
-from broker.core.arena import NO_SESSION, Acted, Event, Opened, PlayerRow, SessionRow, change_of
-from broker.core.arenaviews import Account, Brief, Session, brief, persistent
+from broker.core.arena import NO_SESSION, Acted, Event, Opened, SessionRow, change_of
+from broker.core.arenaviews import Account, Session, SessionBrief, brief, persistent
 from broker.core.games.game import STOP
 from broker.store.port import Entry, Store
 from broker.store.stored import read_row, stored
@@ -27,7 +26,7 @@ from broker.tools.agents import find
 from broker.tools.context import Context
 from broker.tools.idempotency import KeyText, bind, run_once
 from broker.tools.paging import read_page
-from broker.tools.play import SUSPENDED
+from broker.tools.play import SUSPENDED, standing_of
 from broker.tools.registry import tool
 from broker.wire.canonical import encode
 from broker.wire.refusals import Refusal
@@ -51,7 +50,7 @@ class OwnedSessions(msgspec.Struct, frozen=True):
     account: Account
     games: int
     """Sessions that it has opened in all."""
-    sessions: list[Brief]
+    sessions: list[SessionBrief]
     next: str | None
     """Where the next page begins; None: that was all."""
 
@@ -118,15 +117,13 @@ async def my_sessions(
     page = await read_page(store, "arena", _INDEX[which], agent_id, after, PAGE)
     if isinstance(page, Refusal):
         return page
-    account = await read_account(store, agent_id)
-    player = await read_row(store, PlayerRow, "player", agent_id)
-    balance = services.settings.arena.points if account is None else account[0].balance
+    games, balance = await standing_of(services, agent_id)
     rows = [stored(SessionRow, each.doc, "session", each.id) for each in page.documents]
     return OwnedSessions(
         agent_id=agent_id,
         name=agent.name,
         account=persistent(agent_id, balance),
-        games=0 if player is None else player.games,
+        games=games,
         sessions=[brief(row, balance if row.over is None else None) for row in rows],
         next=page.next,
     )

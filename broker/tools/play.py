@@ -1,14 +1,14 @@
 """What an agent has in the arena, for its profile; for whom a caller may play, and whose sessions it may see, the
 arena's and those of trials (docs/reference/arena.md, Sessions and Accounts)."""
 
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from broker.actors.player import NO_AGENT, next_commit, quota, read_account
 from broker.core.agent import AgentRow, allowance, is_over
 from broker.core.arena import PlayerRow, SessionRow
-from broker.core.arenaviews import Account, Brief, account_of, brief, persistent
+from broker.core.arenaviews import Account, SessionBrief, account_of, brief, persistent
 from broker.core.games.game import MAX_ACTIONS
 from broker.store.stored import read_row, stored
 from broker.tools import agents
@@ -54,10 +54,18 @@ class Play(msgspec.Struct, frozen=True):
     """The commit to the chance of its next session."""
     games: int
     """Sessions that it has opened."""
-    recent_sessions: list[Brief]
+    recent_sessions: list[SessionBrief]
     """The latest first."""
     open_sessions: list[str]
     """The ids of those that are open, the latest first, 100 at most: who has lost an id finds it here."""
+
+
+class Standing(NamedTuple):
+    """How many sessions an agent has opened, and the points of its persistent account: where it has none yet, those
+    with which that opens."""
+
+    games: int
+    balance: int
 
 
 def limits_of(services: Services, *, claimed: bool) -> Limits:
@@ -118,17 +126,22 @@ async def plays_for(services: Services, caller: Caller) -> list[str]:
     ]
 
 
+async def standing_of(services: Services, agent_id: str) -> Standing:
+    """What an agent has done and has. Raises Unavailable."""
+    player = await read_row(services.store, PlayerRow, "player", agent_id)
+    account = await read_account(services.store, agent_id)
+    balance = services.settings.arena.points if account is None else account[0].balance
+    return Standing(0 if player is None else player.games, balance)
+
+
 async def play_of(services: Services, agent: AgentRow) -> Play:
     """What an agent has in the arena. Raises Unavailable."""
     store, agent_id = services.store, agent.agent_id
-    account = await read_account(store, agent_id)
-    player = await read_row(store, PlayerRow, "player", agent_id)
-    games = 0 if player is None else player.games
+    games, balance = await standing_of(services, agent_id)
     rows = [
         stored(SessionRow, each.doc, "session", each.id)
         for each in await store.find("arena", "agent", agent_id, limit=RECENT, newest=True)
     ]
-    balance = services.settings.arena.points if account is None else account[0].balance
     isolated = [account_of(row, row.balance) for row in rows if row.mode == "simulation" and row.over is None]
     return Play(
         accounts=[persistent(agent_id, balance), *isolated],

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.chance import SALT_BYTES, SEED_BYTES, Draws, Secret, commit_of, domain_of
+from broker.core.chance import SECRET_BYTES, Draws, Secret, commit_of, domain_of
 from tests.support.games import Words
 
-SEED, SALT = "01" * SEED_BYTES, "02" * SALT_BYTES
+SEED, SALT = "01" * SECRET_BYTES, "02" * SECRET_BYTES
 WORD = 1 << 64
 
 

@@ -32,6 +32,7 @@ _SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "artifact": ("artifact", "what a finished session left, by its ref"),
         "arena": ("arena", "verify a finished session of the arena, offline"),
         "plan": ("plan", "check a plan of a trial, offline"),
+        "grade": ("grade", "what a finished trial was worth, run again"),
         "canonicalize": ("offline", "the bytes to sign, offline"),
     },
     "Act as an agent": {

@@ -143,7 +143,7 @@ def _curve(report: Report) -> str:
 
 
 def _grades(report: Report) -> str:
-    columns = [_shown(each) for each in (report.grades, report.naive, report.aside)]
+    columns = [shown(each) for each in (report.grades, report.naive, report.aside)]
     rows = [[name, *(column[name] for column in columns)] for name in columns[0]]
     caption = (
         f"Money in the quote currency; sizes in units; times in ticks. Position at most {report.bound:,}"
@@ -151,7 +151,8 @@ def _grades(report: Report) -> str:
     return _table(caption, ("", "The plan", "Naive maker", "Aside"), rows)
 
 
-def _shown(grades: Grades) -> dict[str, str]:
+def shown(grades: Grades) -> dict[str, str]:
+    """Grades as people read them, by name."""
     earned, closed = grades.hits
     return {
         "Profit and loss": money(grades.pnl),

@@ -23,6 +23,7 @@ LOADED = f"print(*sorted({SERVER} & set(sys.modules)), code, file=sys.stderr)"
         ["dial", "--help"],
         ["tail", "--help"],
         ["canonicalize", "--help"],
+        ["grade", "none"],
         ["admin", "--help"],
     ],
     ids=lambda arguments: arguments[0],

@@ -8,6 +8,7 @@ EQUITY = "gateways/pages/equity.py"
 PAGE = "gateways/pages/trialreport.py"
 DOOR = "gateways/trialreports.py"
 CONSOLE = "gateways/console/trials.py"
+COMMAND = "gateways/commands/grade.py"
 
 MUTANTS = (
     ("trial.grade-replay", REVIEW, "        if one != other:\n", "        if False:\n"),
@@ -62,5 +63,17 @@ MUTANTS = (
         EQUITY,
         '<title id="equity-title">{escape(TITLE)}</title>',
         "<title>{escape(TITLE)}</title>",
+    ),
+    (
+        "trial.grade-command",
+        COMMAND,
+        "market if isinstance(market, Fault) else review",
+        "market if False else review",
+    ),
+    (
+        "trial.grade-command",
+        COMMAND,
+        '            options.show({"ref": ref, "fault": found})\n',
+        "            pass\n",
     ),
 )

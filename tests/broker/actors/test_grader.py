@@ -53,7 +53,8 @@ class Finds:
 async def grade(grader: Grader, who: str = "ann", ref: str = "a", **more: Any) -> Any:
     content = more.pop("content", CONTENT)
     turn, finds = more.pop("turn", at_once), more.pop("find", find)
-    return await grader.grade(who, ref, content, read(content), finds, turn, **more)
+    with trio.fail_after(60):
+        return await grader.grade(who, ref, content, read(content), finds, turn, **more)
 
 
 @pytest.mark.requirement("trial.grade-turns")

@@ -122,10 +122,8 @@ def show(game: Game, row: SessionRow, live: Live, points: int) -> Session:
     )
 
 
-def brief(row: SessionRow, points: int | None = None) -> SessionBrief:
-    """A session in a list. `points`: what its agent's persistent account has now; without it the session's account is
-    shown as it was after the last event."""
-    now = row.balance if points is None or row.mode == "simulation" else points
+def brief(row: SessionRow, points: int) -> SessionBrief:
+    """A session in a list. `points`: what its agent's persistent account has now."""
     return SessionBrief(
         session_id=row.session_id,
         game=row.game,
@@ -133,7 +131,7 @@ def brief(row: SessionRow, points: int | None = None) -> SessionBrief:
         mode=row.mode,
         status="open" if row.over is None else "over",
         version=row.version,
-        account=account_of(row, now),
+        account=account_of(row, row.balance if row.mode == "simulation" else points),
         net=row.net,
         opened_at=row.opened_at,
         changed_at=row.changed_at,

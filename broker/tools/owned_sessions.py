@@ -124,7 +124,7 @@ async def my_sessions(
         name=agent.name,
         account=persistent(agent_id, balance),
         games=games,
-        sessions=[brief(row, balance if row.over is None else None) for row in rows],
+        sessions=[brief(row, balance) for row in rows],
         next=page.next,
     )
 

@@ -63,6 +63,12 @@ def over(reason: str | None) -> str:
     return "" if reason is None else OVER.get(reason, _plain(reason))
 
 
+def actions(session: Mapping[str, Any]) -> int:
+    """How many actions a session has had: each made a version, and so did an end by time, which is none."""
+    done: int = session["version"]
+    return done - 1 if session.get("over") == "expired" else done
+
+
 def points(number: int) -> str:
     """A gain or a loss, with its sign."""
     return f"{number:+,}" if number else "0"

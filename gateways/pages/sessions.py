@@ -136,7 +136,7 @@ def view(answer: dict[str, Any], query: Form, *, since: int) -> dict[str, Any]:
     """What the templates say of a session. `since`: when the page was opened, in Unix milliseconds."""
     session, start = answer["session"], answer["points"]
     values = [start + net for net in answer["nets"]]
-    told, last = summary(values), len(values) - 1
+    told, done = summary(values), words.actions(session)
     address = at(session["session_id"])
     here = {name: number(query, name) for name in ("before", "rejected_before")}
     events, attempts = answer["events"], answer["attempts"]
@@ -157,7 +157,7 @@ def view(answer: dict[str, Any], query: Form, *, since: int) -> dict[str, Any]:
             "Points, action by action",
             f"From {told.first[1]:,} to {told.last[1]:,} points; the least were {told.least[1]:,}, the most "
             f"{told.most[1]:,}.",
-            ("opened", f"action {last:,}" if last else "no action yet"),
+            ("opened", f"action {done:,}" if done else "no action"),
         ),
         "older": events[-1]["n"] if events and events[-1]["n"] > 1 else None,
         "first_page": here["before"] is None,

@@ -45,7 +45,7 @@ MUTANTS = (
         "client_seed=secret.seed,\n        facts",
     ),
     ("arena.qualified", VIEWS, 'if row.mode == "persistent":', "if True:"),
-    ("arena.persistent", PLAY, "brief(row, balance)", "brief(row)"),
+    ("arena.persistent", PLAY, "brief(row, balance)", "brief(row, row.balance)"),
     ("arena.persistent", PLAYER, "account[0].balance, 0", "account[0].balance, account[0].balance"),
     ("arena.points-short", PLAYER, "if balance == 0:", "if False:"),
     ("arena.limits", PLAYER, "UNCLAIMED_OPEN: Final = 3", "UNCLAIMED_OPEN: Final = 4"),

@@ -5,8 +5,15 @@ PAGES = "gateways/pages/sessions.py"
 CHART = "gateways/pages/chart.py"
 THINNING = "broker/core/thinning.py"
 LIVE = "gateways/pages/templates/session_live.html"
+WORDS = "gateways/pages/playwords.py"
 
 MUTANTS = (
+    (
+        "pages.arena-readable",
+        WORDS,
+        'return done - 1 if session.get("over") == "expired" else done',
+        "return done",
+    ),
     (
         "pages.arena-foreign",
         TOOLS,

@@ -51,6 +51,12 @@ def test_any_other_game_can_be_read(value: Any, said: str) -> None:
     assert words.observation("other", {"a_b": value}) == [("a b", said)]
 
 
+@pytest.mark.requirement("pages.arena-readable")
+def test_an_end_by_time_is_no_action() -> None:
+    ends = ({}, {"over": "stopped"}, {"over": "expired"})
+    assert [words.actions({"version": 3, **end}) for end in ends] == [3, 3, 2]
+
+
 def test_words_for_ends_points_and_what_was_sent() -> None:
     assert words.over(None) == ""
     assert words.over("bust") == "too few points were left"

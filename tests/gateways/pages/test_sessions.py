@@ -210,6 +210,10 @@ async def test_what_was_revealed_is_shown_with_ways_to_check_it(owner: Browser, 
     document = Document((await owner.get(f"/owner/session?id={ID}")).text)
     assert document.faults == []
     assert "The session ended: nobody acted in time" in document.text
+    assert "action 1" in document.text  # its version is 2: the end is one
+    expired = {**BRIEF, "status": "over", "over": "expired"}
+    verbs.answers["my_sessions"] = {**ALL, "sessions": [expired]}
+    assert "Actions1" in Document((await owner.get(f"/owner/sessions?agent={AGENT_ID}")).text).text
     never = {**OVER, "config": {"reveal": "never"}}
     del never["seed"], never["salt"]
     verbs.answers["my_session"] = {**ONE, "session": never}

@@ -20,7 +20,7 @@ MAX_ACTIONS: Final = 2_000
 STOP: Final = "stop"
 """The arena's own action, which ends a session of any game."""
 Over = str
-"""Why a session is over: the game's word (`shoe_empty`), or the arena's (`stopped`, `bust`, `expired`)."""
+"""Why a session is over: the game's word (`shoe_empty`, `bust`), or the arena's (`stopped`, `actions`, `expired`)."""
 
 
 class Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -78,7 +78,7 @@ class Game(Protocol):
     """A module that is a game. Struct types are msgspec's, with `forbid_unknown_fields` for what comes from outside."""
 
     NAME: str
-    """1 to 16 small letters, digits and lines."""
+    """1 to 16 small letters, digits and hyphens."""
     VERSION: int
     TITLE: str
     RULES: str
@@ -130,7 +130,7 @@ def as_game(module: ModuleType) -> Game:
     members = vars(module)
     name, version = members.get("NAME"), members.get("VERSION")
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-        raise ValueError("NAME is 1 to 16 small letters, digits and lines")
+        raise ValueError("NAME is 1 to 16 small letters, digits and hyphens")
     if type(version) is not int or not 1 <= version <= 10_000:
         raise ValueError("VERSION is a whole number from 1 to 10,000")
     for member, kind in _TYPES.items():

@@ -135,7 +135,9 @@ class Timers:
             while True:
                 now = self._clock.now_ms()
                 rows = await self._store.due(kind, "due", FAR, PAGE + len(after))
-                page = [row for row in rows if row.id not in after]
+                # What was done is not due any more. Kept here it would make each page twice the one before.
+                after &= {row.id for row in rows if row.order <= now} | self._untold.keys()
+                page = [row for row in rows if row.id not in after][:PAGE]
                 ready = [row for row in page if row.order <= now]
                 async with trio.open_nursery() as nursery:  # side by side, so that their commits are grouped
                     for row in ready:

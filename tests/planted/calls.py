@@ -12,6 +12,13 @@ TIMERS = "broker/actors/timers.py"
 LIFE = "broker/wire/call.py"
 
 MUTANTS = (
+    (
+        "call.restart-ends-nothing",
+        TIMERS,
+        "{row.id for row in rows if row.order <= now} | self._untold.keys()",
+        "after",
+    ),
+    ("call.restart-ends-nothing", TIMERS, "if row.id not in after][:PAGE]", "if row.id not in after]"),
     ("order.vectors", CORE, "if envelope.n != state.n + 1:", "if envelope.n <= state.n:"),
     ("order.vectors", CORE, "if envelope.prev_sig != state.sig:", "if False:"),
     ("order.clock", CORE, "if abs(skew) <= rules.skew_s:", "if True:"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from broker.actors.timers import LOOKED_AT
 from broker.store import stored
 from broker.store.complaints import Complaints
 from broker.store.memory import MemoryStore
@@ -46,6 +47,31 @@ async def test_many_overdue_calls_are_all_ended_after_a_restart(autojump_clock: 
         assert await states(again, convs) == {"ringing"}
         await trio.sleep(30)
         assert await states(again, convs) == {"ended"}
+
+
+@pytest.mark.requirement("call.restart-ends-nothing")
+async def test_what_is_overdue_is_asked_page_by_page_however_much_it_is(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked all at once, it would keep the loop from everybody else for as long as it takes."""
+    monkeypatch.setattr("broker.actors.timers.PAGE", 4)
+    limits: list[int] = []
+    async with open_bench() as bench:
+        called = await bench.open("BRAV")
+        lines = [await bench.dial(await bench.open(f"AA{chr(65 + i)}A"), called) for i in range(20)]
+    due = bench.store.due
+
+    async def counted(kind: str, name: str, upto: int, limit: int = 100) -> Any:
+        if kind == "conv" and limit != LOOKED_AT:
+            limits.append(limit)
+        return await due(kind, name, upto, limit)
+
+    await trio.sleep(3600)
+    async with open_bench(store=bench.store, clock=bench.clock) as again:
+        monkeypatch.setattr(bench.store, "due", counted)
+        await trio.sleep(31)
+        assert await states(again, [line.conv for line in lines]) == {"ended"}
+    assert max(limits) == 8  # a page, and the one before it
 
 
 async def test_a_due_time_that_the_store_refused_is_tried_again(bench: Bench, autojump_clock: Any) -> None:

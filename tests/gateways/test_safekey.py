@@ -48,10 +48,11 @@ async def test_a_lost_key_is_missed_aloud_and_its_copy_is_put_back(
 @pytest.mark.requirement("trial.secret-key")
 async def test_a_named_file_must_be_there(tmp_path: Path) -> None:
     named = tmp_path / "mount" / "keys"
+    named.parent.mkdir()
     with pytest.raises(SafeKeyError, match="No such file"):
         await open_safe_keys(tmp_path, str(named), MemoryStore(), 1000)
     assert not (tmp_path / "secrets.key").exists()
-    named.parent.mkdir()
+    assert not named.exists()
     write_lines(named, [new_line(1)])
     assert (await open_safe_keys(tmp_path, str(named), MemoryStore(), 1000)).current
     assert not (tmp_path / "secrets.key").exists()

@@ -11,11 +11,12 @@
 #   make conformance-ws   the Autobahn suite alone, on both WebSocket ports (needs python2.7)
 #   make soak     the long run: a broker killed ROUNDS times under load, SECONDS of simulated brokers under faults,
 #                 properties with many examples, and the mutants: does each rule's test bite?
+#   make pythons  every Python of this machine makes the same artifacts and grades of the same trials
 #   make fuzz     every reader of what others send, FUZZ_SECONDS each
 #
 # PYTHON=/path/to/python3 chooses the Python; PYTEST_ARGS="-k ring -n0" goes to pytest.
 
-.PHONY: help demo test check format lint types imports size advisories docs soak fuzz browser conformance conformance-ws bench clean venv-server venv-dev venv-bench venv-browser
+.PHONY: help demo test check format lint types imports size advisories docs soak pythons fuzz browser conformance conformance-ws bench clean venv-server venv-dev venv-bench venv-browser
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
@@ -73,6 +74,10 @@ advisories:
 # The pages of docs/reference/ that are printed from the code.
 docs: venv-dev
 	$(BIN)/python docs/generate.py
+
+# What trials leave, made by each Python of this machine: the same refs, the same grades.
+pythons: venv-dev
+	$(BIN)/python tests/pythons.py --install
 
 soak: venv-dev
 	KILL_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n0 --timeout=1200 tests/crash

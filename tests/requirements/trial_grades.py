@@ -10,6 +10,7 @@ REQUIREMENTS: dict[str, str] = {
     "trial.report": "a report shows a finished trial to who has its ref: graded, of much the extremes, and escaped",
     "trial.report-door": "/artifact/<ref>/report is a page for who has the ref, and says why where there is none",
     "trial.report-console": "operators look at a finished trial by its ref, as whoever has the ref does",
+    "trial.grade-pythons": "the same tape and calls have the same ref and the same grades on every Python",
     "trial.grade-command": "`turret grade` grades by ref or by file, on the tape that the artifact names alone",
     "trial.picture": "a trial is drawn in SVG with a title and a description, true to its numbers, decimated, in both "
     "schemes",

@@ -40,8 +40,6 @@ POINTS: Final = 1_000_000
 """arena.points of the measured broker: no agent plays its account empty."""
 AWAKE_S: Final = 3_600
 """actors.idle_s with --open: no session leaves the memory while it is measured."""
-
-
 COLUMNS: Final = Run.__struct_fields__
 SUMMED: Final = ("over", "actions_per_s", "p50_ms", "p99_ms", "lag_p99_ms", "others_cores")
 """What the report itself has, of the first door and loop."""

@@ -57,8 +57,6 @@ class Outcome(msgspec.Struct, frozen=True):
 class Seat:
     """One connection of one agent; one request under way."""
 
-    tools: Any
-    """The type of a message that answers a call."""
     socket: socket.socket
 
     def __init__(self) -> None:
@@ -194,7 +192,7 @@ class McpSeat(Seat):
 
 
 SEATS: Final[dict[Over, type[WebSocketSeat | McpSeat]]] = {"ws": WebSocketSeat, "mcp": McpSeat}
-TOOLS: Final = ("open_session", "submit_action", "get_agent")
+TOOLS: Final = ("open_session", "submit_action")
 _ANSWERS: Final = msgspec.json.Decoder(_Answer)
 _CALLS: Final = msgspec.json.Decoder(_Called)
 _META: Final = json.dumps(

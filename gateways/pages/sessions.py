@@ -1,4 +1,4 @@
-"""An owner watches the agents' sessions in the arena, and stops one (docs/how-to/own-an-agent.md).
+"""An owner watches the agents' sessions in the arena, and stops one (docs/how-to/watch-your-agents-play.md).
 
 1. A page shows a session as it is, with or without scripts. While the session is open a script asks again every
    INTERVAL_S seconds, and is told 204 as long as nothing happened.

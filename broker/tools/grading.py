@@ -13,13 +13,13 @@ from msgspec import Meta
 
 from broker.actors.grader import LARGE, WAITING, Told, at_length
 from broker.core.artifact import PREFIX, address
+from broker.core.tapes.synthetic import KINDS
 from broker.core.tapes.tape import Tape
 from broker.core.trials.grade import Grades
 from broker.core.trials.report import Report, report_of
 from broker.core.trials.review import Fault, Graded, read_trial
 from broker.core.trials.run import Outcome, Why
 from broker.core.trials.script import Artifact, Entry
-from broker.store.port import Unavailable
 from broker.tools import artifacts
 from broker.tools.context import Context, Progress, Services
 from broker.tools.registry import tool
@@ -123,11 +123,14 @@ async def _graded(
 
 
 async def tape_of(services: Services, entry: Entry) -> Tape | Fault:
-    """The tape that an entry names; a Fault where it is not kept here any more."""
-    try:
-        return await services.tapes.tape(entry)
-    except Unavailable:
+    """The tape that an entry names; a Fault where it is not kept here any more. Raises Unavailable."""
+    if entry.kind is None:
+        gone = isinstance(await services.tapes.find(entry.ref, None), Refusal)
+    else:
+        gone = entry.kind not in KINDS
+    if gone:
         return Fault("tape", "its tape is not kept here any more")
+    return await services.tapes.tape(entry)
 
 
 def not_gradable(fault: Fault) -> Refusal:

@@ -74,6 +74,7 @@ async def test_what_has_no_grades_says_why(bench: Bench, autojump_clock: trio.te
     for ref, reason, n in (
         (arena, "kind", None),
         (await publish(bench, imported), "tape", None),
+        (await publish(bench, changed(CONTENT, "entry", "kind", to="none")), "tape", None),
         (await publish(bench, changed(CONTENT, "fills", 2, "fee", to=7)), "fills", 2),
         (await publish(bench, changed(CONTENT, "result", "pnl", to=7)), "result", None),
     ):

@@ -97,17 +97,18 @@ class ArenaActor(SessionActor[SessionRow]):
         if game is None:
             self._lost = f"{row.game} {row.game_version} is not played here any more"
             return record
+        events = await read_events(self.store, self.key)
         try:
-            self._game, self._live = game, core.replay(game, await read_events(self.store, self.key))
+            self._game, self._live = game, core.replay(game, events)
         except ValueError as error:
             raise damaged("session", self.key, error) from error
+        except Exception as error:  # a game is the operator's own code: it may raise anything, at every try
+            self._lost = f"{row.game} {row.game_version} can't follow its events: {error!r}"
+            return record
         if self._live.version != row.version:
             raise damaged(
                 "session", self.key, f"version {row.version}, and {self._live.version} by its events"
             )
-        if self._secret is not NONE:
-            live, seed = self._live, self._secret.seed
-            self._hidden = core.deal_again(game, live.opened, live.config, seed)
         return record
 
     def decide(self, command: Any) -> Any:
@@ -158,6 +159,9 @@ class ArenaActor(SessionActor[SessionRow]):
         return await self._record(row, event, command.once, puts)
 
     def _act(self, command: Submit, points: int) -> Acted | Refusal:
+        if self._hidden is None and self._secret is not NONE:  # to look, or to end it, takes no deal
+            opened, config = self._live.opened, self._live.config
+            self._hidden = core.deal_again(self._game, opened, config, self._secret.seed)
         expected, action = command.expected_version, command.action
         return core.act(self._game, self._live, self._hidden, self._secret, expected, action, points)
 

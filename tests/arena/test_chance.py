@@ -16,7 +16,8 @@ from broker.app import Caller, open_broker
 from broker.clock import VirtualClock
 from broker.core.agent import DAY_MS
 from broker.core.arena import SessionRow
-from broker.core.chance import Secret, commit_of
+from broker.core.chance import Draws, Secret, commit_of
+from broker.core.games import hilo
 from broker.store.epoch import new_secret
 from broker.store.memory import MemoryStore
 from broker.store.port import Store
@@ -207,6 +208,59 @@ async def test_a_session_whose_game_is_played_no_more_is_ended_by_its_time(
         assert seen["session"]["artifact"]["ref"] == row.ref
         assert binds(seen["session"], ann)
     await check_ledger(store)
+
+
+@pytest.mark.requirement("arena.lost")
+async def test_a_game_that_breaks_on_its_own_events_keeps_no_session_open(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else its time would be over for ever: each second somebody would look, and the log would say so."""
+
+    def broken(*_: Any) -> Any:
+        raise KeyError("broken")
+
+    store = MemoryStore()
+    async with keyed(store, OLD) as bench:
+        ann = await make_agent(bench, "Ann")
+        session = (await submit(bench, ann, await open_session(bench, ann)))["session"]
+    monkeypatch.setattr(hilo, "fold", broken)
+    async with keyed(store, OLD) as bench:
+        ann = caller_of(bench, ann.agent or "")
+        assert code(await submit(bench, ann, session)) == "unavailable"
+        assert session["session_id"] in caplog.text
+        bench.clock.step(8 * DAY_MS)
+        await trio.sleep(61)
+        row = await row_of(bench, session)
+        assert (row.over, row.version) == ("expired", 2)
+    await check_ledger(store)
+
+
+@pytest.mark.requirement("arena.lost")
+async def test_who_looks_needs_no_deal_nor_does_the_end(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, dealt, deal = MemoryStore(), list[str](), hilo.deal
+    async with keyed(store, OLD) as bench:
+        ann = await make_agent(bench, "Ann")
+        played, left = await open_session(bench, ann), await open_session(bench, ann)
+
+    def counted(config: hilo.Config, draws: Draws) -> list[str]:
+        dealt.append("once")
+        return deal(config, draws)
+
+    monkeypatch.setattr(hilo, "deal", counted)
+    async with keyed(store, OLD) as bench:
+        ann = caller_of(bench, ann.agent or "")
+        for session in (played, left):
+            seen = await bench.call("get_session", ann, session_id=session["session_id"])
+            assert seen["session"] == session
+        assert dealt == []
+        await submit(bench, ann, (await submit(bench, ann, played))["session"])
+        assert dealt == ["once"]
+        bench.clock.step(8 * DAY_MS)
+        await trio.sleep(61)
+        assert (await row_of(bench, left)).over == "expired"
+        assert dealt == ["once"]
 
 
 async def row_of(bench: Bench, session: dict[str, Any]) -> SessionRow:

@@ -59,6 +59,13 @@ MUTANTS = (
     ("arena.idle", SESSION, "changed = min(timed.changed_at, now)", "changed = timed.changed_at"),
     ("arena.idle", SESSION, "replace(row, due=due, changed_at=changed)", "replace(row, due=due)"),
     ("arena.idle", SESSION, "if due > now:", "if False:"),
+    (
+        "arena.lost",
+        ACTOR,
+        "        except Exception as error:  # a game is",
+        "        except MemoryError as error:  # a game is",
+    ),
+    ("arena.lost", ACTOR, "if self._hidden is None and self._secret", "if self._secret"),
     ("arena.lost", ACTOR, "if self._lost is not None and not isinstance(command, Due):", "if False:"),
     ("arena.numbers", TOOLS, "msgspec.json.decode(text)", "action"),
     ("arena.numbers", TOOLS, "msgspec.json.decode(encode(config))", "config"),

@@ -12,33 +12,49 @@ import msgspec
 from msgspec.structs import replace
 
 from broker.actors.check_arena import Log, check_document, check_rejected, kind_of
+from broker.actors.latest import Latest
 from broker.actors.tapes import made
 from broker.core.arena import rejected_log, session_log
 from broker.core.artifact import KIND, ref_of
+from broker.core.tapes.tape import Tape
 from broker.core.trials import session as core
 from broker.core.trials.script import KIND as TRIAL
+from broker.core.trials.script import Entry as Tried
 from broker.core.trials.script import replay
 from broker.core.trials.session import Kept, TrialRow
 from broker.store.port import Document, Entry, Fault, Snapshot
 
+LOGS: Final = (session_log, rejected_log)
+TAPES: Final = 4
+"""Tapes that are kept meanwhile."""
 _EVENT: Final[Any] = core.Event
 
 
 def check_trials(snapshot: Snapshot) -> Iterator[tuple[tuple[Log, ...], list[Fault]]]:
     """The logs of each trial, and what is wrong with it; at the end what is wrong with artifacts of trials. Raises what
     reading raises."""
-    refs: set[str] = set()
+    refs, tapes = set[str](), _Tapes()
     for document in snapshot.documents("trial"):
         logs = [Log(name(document.id), len(snapshot.rows(name(document.id)))) for name in LOGS]
         rejected = check_rejected(document.id, snapshot.rows(rejected_log(document.id)))
-        yield tuple(logs), [*_trial(snapshot, document, refs), *rejected]
+        yield tuple(logs), [*_trial(snapshot, document, refs, tapes), *rejected]
     yield (), [*_artifacts(snapshot, refs)]
 
 
-LOGS: Final = (session_log, rejected_log)
+class _Tapes:
+    """Tapes as trials need them: many have the same."""
+
+    def __init__(self) -> None:
+        self._known: Latest[str, Tape | None] = Latest(TAPES)
+
+    def of(self, entry: Tried) -> Tape | None:
+        """The tape of an entry; None: it is not there."""
+        if entry.ref not in self._known:
+            self._known[entry.ref] = made(entry)
+        return self._known[entry.ref]
 
 
-def _trial(snapshot: Snapshot, document: Document, refs: set[str]) -> Iterator[Fault]:
+def _trial(snapshot: Snapshot, document: Document, refs: set[str], tapes: _Tapes) -> Iterator[Fault]:
     id, rows = document.id, snapshot.rows(session_log(document.id))
     try:
         row = msgspec.json.decode(document.doc, type=TrialRow)
@@ -55,7 +71,7 @@ def _trial(snapshot: Snapshot, document: Document, refs: set[str]) -> Iterator[F
     if [each.n for each in rows] != list(range(len(rows))):
         yield Fault("session", id, "its events are not numbered from 0 on")
     found = _by_events(row, kept, rows)
-    tape = made(row.entry)
+    tape = tapes.of(kept.opened.entry)
     if tape is not None:
         try:
             ran = replay(tape, kept.calls)

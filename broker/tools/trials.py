@@ -291,7 +291,7 @@ async def operation_resume(
     """
     services = context.services
     found = await services.store.find("trial", "operation", operation_id, limit=1)
-    row = await _mine(context, found[0].id) if found else NO_OPERATION
+    row = await _mine(context, found[0].id if found else operation_id)  # both cost the same
     if isinstance(row, Refusal):
         return NO_OPERATION if row.code == "NOT_FOUND" else row
     deadline = trio.current_time() + wait_ms / 1000

@@ -11,6 +11,7 @@ import msgspec
 
 from tests.isolation.world import NOBODY, World
 from tests.support.arena import new_key
+from tests.support.rehearsals import QUIET
 
 Params = Callable[[World], dict[str, Any]]
 
@@ -88,6 +89,20 @@ def session(owner: str, keyed: bool = False, **more: Any) -> Row:
         stranger="NOT_FOUND",
         owner=owner,
         foreign=lambda _: params(gone("as_")),
+    )
+
+
+def trial(owner: str, keyed: bool = True, **more: Any) -> Row:
+    """A tool of a trial, in the same way."""
+
+    def params(session_id: str) -> dict[str, Any]:
+        return {"session_id": session_id, **more, **({"idempotency_key": new_key()} if keyed else {})}
+
+    return Row(
+        params=lambda w: params(w.trial),
+        stranger="NOT_FOUND",
+        owner=owner,
+        foreign=lambda _: params(gone("tr_")),
     )
 
 
@@ -203,6 +218,24 @@ ROWS: Final[dict[str, Row]] = {
     "submit_action": session("ILLEGAL_ACTION", keyed=True, expected_version=0, action={"type": "sit"}),
     # Trials: the ref is the right
     "kestrel.grade": Row(params=lambda _: {"ref": "0" * 64}, stranger="NOT_FOUND", owner="NOT_FOUND"),
+    "kestrel.validate": Row(params=lambda _: {"plan": "plan"}, stranger="accepted", owner="accepted"),
+    "kestrel.session.open": Row(
+        params=lambda w: {"agent_id": agent("alice")(w), "entry": "trend", "idempotency_key": new_key()},
+        stranger="FORBIDDEN",
+        owner="accepted",
+    ),
+    "kestrel.session.start": trial("CONFLICT", plan=QUIET, expected_version=99),
+    "kestrel.session.advance": trial("CONFLICT", ticks=1, expected_version=99),
+    "kestrel.session.revise": trial("CONFLICT", plan=QUIET, expected_version=99),
+    "kestrel.session.submit": trial("CONFLICT", order={"side": "buy", "size": 1}, expected_version=99),
+    "kestrel.session.resume": trial("accepted", keyed=False),
+    "kestrel.session.finalize": trial("CONFLICT", expected_version=99),
+    "kestrel.operation.resume": Row(
+        params=lambda w: {"operation_id": w.operation},
+        stranger="NOT_FOUND",
+        owner="accepted",
+        foreign=lambda _: {"operation_id": gone("op_")},
+    ),
     # The wire: who signs is who acts
     "wire_info": wire("accepted"),
     "presence": wire("accepted"),

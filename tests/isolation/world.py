@@ -1,14 +1,15 @@
 """A small world with things of somebody's, and callers who may not have them: through the real doors, with real tokens.
 
 Alice and Bob have an agreement, messages, a private channel, a call between their desks. Alice has an open contact
-request to Erin, a private resource, a public one, a session of Hi-Lo, and the artifact of one that is over. Carol is a
-stranger with every scope. Dave is suspended. Olga owns Alice.
+request to Erin, a private resource, a public one, a session of Hi-Lo, the artifact of one that is over, and a trial.
+Carol is a stranger with every scope. Dave is suspended. Olga owns Alice.
 """
 
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
+from unittest.mock import patch
 
 import httpx
 import msgspec
@@ -32,6 +33,7 @@ from tests.support.agents import SCOPES, make_agent
 from tests.support.artifacts import finish
 from tests.support.broker import Bench, Line, Party, open_bench, tuned
 from tests.support.pairs import agree, ask, send
+from tests.support.rehearsals import do, started
 from tests.support.signin import new_owner
 
 ORIGIN: Final = "http://localhost:8766"
@@ -78,6 +80,7 @@ class World:
         self._said: dict[str, Any] = {}
         self.agreement = self.message = self.channel = self.request = self.sent = ""
         self.resource = self.shared = self.task = self.session = self.artifact = ""
+        self.trial = self.operation = ""
 
     def envelope(self) -> dict[str, Any]:
         """Alice's next envelope: the same bytes for whoever sends it, whatever second it is by then."""
@@ -179,10 +182,18 @@ async def _things(world: World) -> None:
     made = await bench.call("open_session", alice, game="hilo", idempotency_key="opens")
     world.session = made["session_id"]
     world.artifact = (await finish(bench, alice))["artifact"]["ref"]
+    begun = await _trial(bench, alice)
+    world.trial, world.operation = begun["session_id"], begun["operation"]["operation_id"]
     made = await bench.call("send_task", alice, target_agent_id=bob.agent, text="a secret")
     world.task = made["task"]["task_id"]
     await bench.call("set_task_push", alice, task_id=world.task, url="https://hooks.example/", config_id="c1")
     world.line = await bench.connect(world.desks["alice"], world.desks["bob"])
+
+
+async def _trial(bench: Bench, alice: Caller) -> Any:
+    """A trial of Alice's, with an operation."""
+    with patch("broker.actors.trial.INLINE", 0):
+        return await do(bench, alice, await started(bench, alice), "advance", ticks=3)
 
 
 def code_of(answer: Any) -> str:

@@ -18,6 +18,7 @@ from tests.support.agents import make_agent
 from tests.support.broker import Bench, Party
 from tests.support.pairs import agree, ask, send
 from tests.support.registration import OPERATOR
+from tests.support.rehearsals import QUIET, opened, started
 from tests.support.signin import new_owner
 
 Request = tuple[Caller, dict[str, Any]]
@@ -88,6 +89,18 @@ def in_session(action: dict[str, Any]) -> tuple[str, Make]:
         return caller, {"session_id": made["session_id"], "expected_version": 0, "action": action}
 
     return "submit_action", make
+
+
+def trying(verb: str, **params: Any) -> tuple[str, Make]:
+    """A call in a trial of the caller's: the first one, or one after it was started."""
+
+    async def make(bench: Bench) -> Request:
+        caller = await one(bench)
+        seen = await (opened if verb == "start" else started)(bench, caller)
+        version = seen["version"]
+        return caller, {"session_id": seen["session_id"], "expected_version": version, **params}
+
+    return f"kestrel.session.{verb}", make
 
 
 def by_operator(tool: str, role: str = "agent_id", test: bool = False, **params: Any) -> tuple[str, Make]:
@@ -299,6 +312,12 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     mine("open_session", game="hilo", mode="persistent"),
     in_session({"type": "call", "stake": 5, "guess": "same"}),
     in_session({"type": "stop"}),
+    mine("kestrel.session.open", entry="trend", seed=5),
+    trying("start", plan=QUIET),
+    trying("advance", ticks=40),
+    trying("revise", plan=QUIET),
+    trying("submit", order={"side": "buy", "size": 5, "tif": "gtc", "at": 1}),
+    trying("finalize"),
     mine("publish_resource", title="a", content="a text", tags=["fx", "a"]),
     shelved("update_resource", title="b", content="another", expected_version=1),
     shelved("delete_resource"),

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import trio
 
@@ -32,7 +32,7 @@ from broker.core.conversation import Rules
 from broker.core.push import Outcome
 from broker.core.trials.report import Report
 from broker.store.port import Store, Unavailable
-from broker.tools import artifacts, auditing, directory, grading, transcripts
+from broker.tools import artifacts, auditing, directory, grading, tapes, transcripts
 from broker.tools.access import while_allowed
 from broker.tools.areas import AREAS
 from broker.tools.channel_reader import follow_channel
@@ -241,6 +241,12 @@ class Broker:
         """The exact bytes of a published artifact, for whoever has its ref; NOT_FOUND, rate_limited for an address
         that guesses, unavailable where they do not have the hash that they were asked by."""
         return await artifacts.artifact(Context(caller, self._services), ref)
+
+    @_refusing
+    async def catalog(self, caller: Caller, which: Literal["all", "pricing"] | int) -> Any:
+        """The catalog of tapes, its entry with an index, or what trials cost (msgspec-encodable); NOT_FOUND, and what
+        is told to who has no token with the scope `trial`."""
+        return await tapes.catalog(Context(caller, self._services), which)
 
     @_refusing
     async def report(self, caller: Caller, ref: str) -> Report | Refusal:

@@ -33,6 +33,7 @@ _SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "arena": ("arena", "verify a finished session of the arena, offline"),
         "plan": ("plan", "check a plan of a trial, offline"),
         "grade": ("grade", "what a finished trial was worth, run again"),
+        "tape": ("tape", "tapes for trials: check and import a CSV file"),
         "canonicalize": ("offline", "the bytes to sign, offline"),
     },
     "Act as an agent": {

@@ -20,9 +20,11 @@ from broker.actors.check_audit import Beside, check_audit, kept_wires
 from broker.actors.check_channels import check_channels
 from broker.actors.check_pushes import check_pushes
 from broker.actors.check_resources import check_resources
+from broker.actors.check_tapes import check_tapes
 from broker.actors.check_tasks import check_tasks
 from broker.actors.check_trials import check_trials
 from broker.core.arena import rejected_log, session_log
+from broker.core.tapes.catalog import KIND as TAPE
 from broker.store.port import Document, Entry, Fault, Snapshot, Step
 from broker.wire.call import Phase
 from broker.wire.chain import verify_transcript
@@ -127,6 +129,12 @@ def _calls(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:
         seen += count
         yield from wrong
         yield count
+    for tape, found in check_tapes(snapshot):
+        logs.discard(tape.name if tape is not None else "")
+        count = 0 if tape is None else tape.rows
+        seen += count
+        yield from found
+        yield count
     for log in sorted(logs):
         rows = snapshot.rows(log)
         seen += len(rows)
@@ -139,6 +147,8 @@ def _kind_of(log: str) -> str:
     """What a log is a log of."""
     if log.startswith(channel_name("")):
         return "channel"
+    if log.startswith(f"{TAPE}:"):
+        return "tape"
     return "session" if log.startswith((session_log(""), rejected_log(""))) else "conversation"
 
 

@@ -5,21 +5,29 @@ from typing import Any, Final
 
 import trio
 
+from broker.actors.tapestore import find_imported, read_imported
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import Tape
 from broker.core.trials.script import Entry
+from broker.store.port import Store
 from broker.store.stored import damaged
 from broker.wire.refusals import Refusal, refuse
 
 KEPT_TICKS: Final = 4_000_000
 """Ticks of the tapes that stay: some 100 MB."""
 
+SEED: Final = 1
+"""Of a tape that is made by rule, where nobody names another."""
+
 
 class Tapes:
     """Tapes by their ref."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._kept: OrderedDict[str, Tape] = OrderedDict()
+        self._made: dict[str, Entry] = {}
+        """By kind, with the seed SEED: what the catalog shows, and need not make again."""
         self._reading = trio.Lock()
 
     @property
@@ -28,19 +36,24 @@ class Tapes:
         return {"free": True}
 
     async def find(self, entry: str | int, seed: int | None) -> Entry | Refusal:
-        """The entry that is meant by an index or a name of the catalog; NOT_FOUND. Raises Unavailable."""
+        """The entry that is meant by an index, a name or a ref of the catalog; NOT_FOUND. Raises Unavailable."""
         kinds = list(KINDS.values())
         kind = KINDS.get(entry) if isinstance(entry, str) else None
         if isinstance(entry, int) and 0 <= entry < len(kinds):
             kind = kinds[entry]
         if kind is None:
-            return refuse("NOT_FOUND", "the catalog has no such entry", path="entry")
-        seed = 1 if seed is None else seed
+            return await self._imported(entry, seed)
+        seed = SEED if seed is None else seed
+        if (known := self._made.get(kind.name)) is not None and seed == SEED:
+            return known
         async with self._reading:
             tape = await trio.to_thread.run_sync(make, kind, seed)
             ref = await trio.to_thread.run_sync(tape.ref)
             self._keep(ref, tape)
-        return Entry(ref, tape.about, len(tape), kind.name, seed)
+        found = Entry(ref, tape.about, len(tape), kind.name, seed)
+        if seed == SEED:
+            self._made[kind.name] = found
+        return found
 
     async def tape(self, entry: Entry) -> Tape:
         """The tape of an entry. Raises Unavailable where it is not there, or has another ref. Cancelling waits for a
@@ -48,12 +61,25 @@ class Tapes:
         async with self._reading:
             tape = self._kept.get(entry.ref)
             if tape is None:
-                tape = await trio.to_thread.run_sync(made, entry)
+                if entry.kind is None:
+                    tape = await read_imported(self._store, entry.ref)
+                else:
+                    tape = await trio.to_thread.run_sync(made, entry)
                 if tape is None:
                     raise damaged("tape", entry.ref, "it is not there")
                 self._keep(entry.ref, tape)
             self._kept.move_to_end(entry.ref)
             return tape
+
+    async def _imported(self, entry: str | int, seed: int | None) -> Entry | Refusal:
+        row = await find_imported(self._store, entry)
+        if row is None or row.about is None:
+            return refuse(
+                "NOT_FOUND", "the catalog has no such entry; kestrel://catalog shows all", path="entry"
+            )
+        if seed is not None:
+            return refuse("bad_request", "this tape is no made one: it has no seed", path="seed")
+        return Entry(row.ref, row.about, row.ticks)
 
     def _keep(self, ref: str, tape: Tape) -> None:
         self._kept[ref] = tape

@@ -36,6 +36,7 @@ KINDS = {
     "task": "task",
     "arena": "arena",
     "trial": "trial",
+    "tape": "tape",
 }
 STEP_MS = 1000
 """Steps of the wall clock below this are left alone: they move an END by no more."""

@@ -33,16 +33,16 @@ OPERATOR: Final = "operator"
 AUDITOR: Final = "auditor"
 SUBJECTS: Final = (
     "agent_id", "from_agent_id", "target_agent_id", "channel_id", "owner_id", "report_id", "kid", "code", "conv",
-    "grant_id",
+    "grant_id", "ref",
 )  # fmt: skip
 """Of the arguments, or of the answer, the first of these is what the change was made to."""
 NOTED: Final = frozenset(
     {
         "after", "agent_id", "allow", "capabilities", "category", "channel_id", "client_id", "code", "config_id",
-        "conv", "description", "from_agent_id", "grant_id", "is_private", "kid", "name", "network",
-        "new_owner_agent_id", "nick", "note", "outcome", "owner_agent_id", "owner_id",
-        "public_jwk", "public_key", "reason", "report_id", "scheme",
-        "scopes", "subject", "target_agent_id", "task_id", "test", "to_agent_id", "topic", "ttl_days",
+        "conv", "description", "from_agent_id", "grant_id", "is_private", "kid", "licence", "name", "network",
+        "new_owner_agent_id", "nick", "note", "outcome", "owner_agent_id", "owner_id", "parts",
+        "public_jwk", "public_key", "reason", "ref", "report_id", "scheme",
+        "scopes", "subject", "target_agent_id", "task_id", "test", "title", "to_agent_id", "topic", "ttl_days",
     }
 )  # fmt: skip
 """The arguments that are noted, and no others: what nobody has thought of may be a secret."""

@@ -99,7 +99,7 @@ async def make_services(
         games=_games(settings),
         vault=_vault(keyring),
         mill=Mill(store, house),
-        tapes=Tapes(),
+        tapes=Tapes(store),
         played=Played(len(await store.due("arena", "due", MAX_SAFE, MOST_COUNTED))),
     )
     async for agent_id, facts in read_all_facts(store):

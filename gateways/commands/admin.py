@@ -77,7 +77,7 @@ class _Tools(click.Group):
                 formatter.write_dl([(command_name(tool).ljust(width), tool.title) for tool in those])
 
 
-def _options(*, environment: bool) -> list[click.Parameter]:
+def operator_options(*, environment: bool) -> list[click.Parameter]:
     """The options of all these commands; with `environment` they are read from there where they are not given."""
 
     def option(name: str, **kind: Any) -> click.Option:
@@ -104,13 +104,13 @@ def _root(context: click.Context, /, **values: Any) -> None:
     Example:
       turret admin --operator-token-file operators.token list-agents
     """
-    context.obj = {**(context.find_object(dict) or {}), **_given(values)}
+    context.obj = {**(context.find_object(dict) or {}), **given_of(values)}
 
 
 admin = _Tools(
     "admin",
     callback=_root,
-    params=_options(environment=True),
+    params=operator_options(environment=True),
     help=_root.__doc__,
     no_args_is_help=False,
 )
@@ -121,9 +121,9 @@ def command_for(tool: Tool) -> click.Command:
     schemas: dict[str, dict[str, Any]] = dict(tool.input_schema["properties"])
     required = [name for name in schemas if name in tool.input_schema["required"]]
 
-    @_merged
+    @merged
     def callback(options: Options, given: dict[str, Any], values: dict[str, Any]) -> None:
-        options.show(run(_ask, _place(given), tool, take_params(schemas, values)))
+        options.show(run(_ask, place_of(given), tool.name, take_params(schemas, values)))
 
     params: list[click.Parameter] = [
         option_of(name, schema, name in required) for name, schema in schemas.items()
@@ -131,26 +131,28 @@ def command_for(tool: Tool) -> click.Command:
     name = tool.name.replace("_", "-")
     needs = "".join(f" {option_name(name)} …" for name in required)
     words = f"{tool.description}\n\n\b\nExample:\n  turret admin {name}{needs}"
-    return click.Command(name, params=[*params, *_options(environment=False)], callback=callback, help=words)
+    return click.Command(
+        name, params=[*params, *operator_options(environment=False)], callback=callback, help=words
+    )
 
 
-def _merged(command: Callable[[Options, dict[str, Any], dict[str, Any]], None]) -> Callable[..., None]:
+def merged(command: Callable[[Options, dict[str, Any], dict[str, Any]], None]) -> Callable[..., None]:
     """Take the common options out of a command's values; those after the tool win over those before."""
 
     @wraps(command)
     def wrapped(**values: Any) -> None:
-        own = _given({name: values.pop(name) for name in _HELP})
+        own = given_of({name: values.pop(name) for name in _HELP})
         given = {**(click.get_current_context().find_object(dict) or {}), **own}
         command(Options(json=bool(given.get("json"))), given, values)
 
     return wrapped
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def given_of(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _place(given: Mapping[str, Any]) -> Place:
+def place_of(given: Mapping[str, Any]) -> Place:
     """Where to ask and with what: as the options and the environment say, then as the broker's file does."""
     serve = _configured(given.get("config"))
     url = str(given.get("operator_url") or _url(serve)).rstrip("/")
@@ -182,19 +184,30 @@ def _url(serve: ServeOptions) -> str:
     return f"http://{serve.operator_bind}"
 
 
-async def _ask(place: Place, tool: Tool, params: dict[str, Any]) -> Any:
-    async with ToolCaller(f"{place.url}/mcp") as mcp:
-        mcp.token = place.token
-        try:
-            answer = await mcp.call(tool.name, join_params(params), ANSWER_S)
-        except Disconnected as lost:
-            if str(lost).endswith("Connection refused"):
-                raise Failure("cannot_connect", _nobody(place.url), NO_CONNECTION) from None
-            raise
-        except Refused as refused:
-            if refused.code == "unauthenticated" and "operators'" not in refused.refusal.message:
-                raise Failure("unauthenticated", f"{place.url} is not an operators' port{_OTHER}") from None
-            raise
+async def _ask(place: Place, tool: str, params: dict[str, Any]) -> Any:
+    async with operators(place) as mcp:
+        return await ask_operators(mcp, place, tool, params)
+
+
+def operators(place: Place) -> ToolCaller:
+    """The operators' port, to be entered."""
+    mcp = ToolCaller(f"{place.url}/mcp")
+    mcp.token = place.token
+    return mcp
+
+
+async def ask_operators(mcp: ToolCaller, place: Place, tool: str, params: dict[str, Any]) -> Any:
+    """What a tool of the operators answers. Raises Refused, Disconnected, and Failure that says more than they do."""
+    try:
+        answer = await mcp.call(tool, join_params(params), ANSWER_S)
+    except Disconnected as lost:
+        if str(lost).endswith("Connection refused"):
+            raise Failure("cannot_connect", _nobody(place.url), NO_CONNECTION) from None
+        raise
+    except Refused as refused:
+        if refused.code == "unauthenticated" and "operators'" not in refused.refusal.message:
+            raise Failure("unauthenticated", f"{place.url} is not an operators' port{_OTHER}") from None
+        raise
     return msgspec.json.decode(answer)
 
 

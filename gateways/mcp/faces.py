@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from broker.app import Broker
-from gateways.mcp import completion, prompts, resources, watching
+from gateways.mcp import completion, prompts, resources, trial_resources, watching
 from gateways.mcp.surface import Surface
 from gateways.mcp.tools import broker_tools
 
@@ -55,15 +55,19 @@ def surfaces(broker: Broker, standing: Iterable[str] = ()) -> dict[str, Surface]
 
 def surface(broker: Broker, face: str | None) -> Surface:
     """One face; None is all but the operators'. Prompts belong to the wire, the inbox and channels to the network,
-    artifacts to what is played."""
+    artifacts to what is played, the catalog to trials."""
     tools = broker_tools(broker, face)
     if face not in (None, "wire", "network"):
         words = INSTRUCTIONS.get(face, _REFUSALS)
         if face not in PLAYED:
             return Surface(tools=tools, instructions=words)
-        artifacts = resources.artifacts(broker)
+        trial = face == "trial"
         return Surface(
-            tools=tools, templates=resources.ARTIFACT_TEMPLATES, read=artifacts, instructions=words
+            tools=tools,
+            templates=[*(trial_resources.TEMPLATES if trial else []), *resources.ARTIFACT_TEMPLATES],
+            resources=trial_resources.RESOURCES if trial else [],
+            read=resources.kestrel(broker, catalog=trial),
+            instructions=words,
         )
     wire = face != "network"
     return Surface(
@@ -72,9 +76,12 @@ def surface(broker: Broker, face: str | None) -> Surface:
         templates=[
             *(resources.TEMPLATES if wire else []),
             *(resources.NETWORK_TEMPLATES if face != "wire" else []),
-            *(resources.ARTIFACT_TEMPLATES if face is None else []),
+            *([*trial_resources.TEMPLATES, *resources.ARTIFACT_TEMPLATES] if face is None else []),
         ],
-        resources=resources.RESOURCES if face != "wire" else [],
+        resources=[
+            *(resources.RESOURCES if face != "wire" else []),
+            *(trial_resources.RESOURCES if face is None else []),
+        ],
         read=resources.reader(broker),
         complete=completion.completer(broker) if wire else None,
         watch=watching.watcher(broker),

@@ -1,5 +1,6 @@
 """Resources: turret://conv/<conv> (a transcript), turret://desk/<code>, turret://desk/<code>/rings,
-turret://channel/<channel_id>, turret://inbox, turret://resource/<resource_id>, kestrel://artifact/<ref>.
+turret://channel/<channel_id>, turret://inbox, turret://resource/<resource_id>, kestrel://artifact/<ref>; the catalog's
+stand in gateways.mcp.trial_resources.
 
 1. A resource is read through the broker's own tools, so that it shows no more and no less than they do.
 2. What other parties wrote stays data: JSON with `"untrusted": true` beside it. A resource of the library is its own
@@ -19,6 +20,7 @@ from gateways import jsonrpc, render
 from gateways.mcp import results
 from gateways.mcp.revisions import Fault
 from gateways.mcp.surface import Ask, Calling, Denied, Missing, wants_token
+from gateways.mcp.trial_resources import Shelf, read_catalog
 
 TRANSCRIPT_BYTES: Final = 512 * 1024
 """A transcript's text beyond this is cut; `next` says where read_conv goes on."""
@@ -99,8 +101,8 @@ _ARTIFACT: Final = re.compile(rf"kestrel://artifact/({REF.pattern})")
 _MISSING: Final = frozenset({"unknown_conv", "unknown_desk", "not_found", "NOT_FOUND"})
 
 
-class Reading(Calling, Protocol):
-    """The broker's tools, and its verb for what has an address but no tool."""
+class Reading(Calling, Shelf, Protocol):
+    """The broker's tools, and its verbs for what has an address but no tool."""
 
     async def artifact(self, caller: Caller, ref: str) -> bytes | Refusal: ...
 
@@ -133,6 +135,8 @@ def reader(broker: Reading) -> Read:
         elif uri == INBOX and "get_inbox" in broker.tools:
             text = await _one(broker, ask, "get_inbox", {})
             text = text if isinstance(text, Refusal) else results.untrusted(text)
+        elif (said := await read_catalog(broker, ask, uri)) is not None:
+            text = said
         else:
             return Missing(uri)
         if isinstance(text, bytes):
@@ -146,12 +150,13 @@ def reader(broker: Reading) -> Read:
     return read
 
 
-def artifacts(broker: Reading) -> Read:
-    """As `reader`, of artifacts alone."""
+def kestrel(broker: Reading, *, catalog: bool) -> Read:
+    """As `reader`, of artifacts alone, and of the `catalog`."""
     whole = reader(broker)
+    prefixes = ("kestrel://artifact/", "kestrel://catalog") if catalog else ("kestrel://artifact/",)
 
     async def read(ask: Ask, uri: str) -> list[dict[str, Any]] | Missing | Fault | Denied:
-        return await whole(ask, uri) if _ARTIFACT.fullmatch(uri) else Missing(uri)
+        return await whole(ask, uri) if uri.startswith(prefixes) else Missing(uri)
 
     return read
 

@@ -31,6 +31,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MISSING: Final = "missing"
+TRIED: Final = ("unauthenticated", "insufficient_scope", "accepted", "accepted")
+"""What is for every token with the scope `trial`."""
 RESOURCES: Final[dict[str, Row]] = {
     "turret://conv/{conv}": Row(
         uri=lambda w: f"turret://conv/{w.line.conv}",
@@ -63,13 +65,24 @@ RESOURCES: Final[dict[str, Row]] = {
         read=("unauthenticated", "insufficient_scope", "accepted", "agent_required"),
         listen=("unauthenticated", "insufficient_scope", "accepted", "agent_required"),
     ),
+    "kestrel://catalog": Row(uri=lambda _: "kestrel://catalog", read=TRIED, listen=(MISSING,) * 4),
+    "kestrel://catalog-pricing": Row(
+        uri=lambda _: "kestrel://catalog-pricing", read=TRIED, listen=(MISSING,) * 4
+    ),
+    "kestrel://catalog/{index}": Row(uri=lambda _: "kestrel://catalog/2", read=TRIED, listen=(MISSING,) * 4),
     "kestrel://artifact/{ref}": Row(  # who has the ref may read
         uri=lambda w: f"kestrel://artifact/{w.artifact}",
         read=("accepted",) * 4,
         listen=(MISSING,) * 4,
     ),
 }
-SCOPE: Final = {"turret://channel/{channel_id}": "channel", "turret://resource/{resource_id}": "resource"}
+SCOPE: Final = {
+    "turret://channel/{channel_id}": "channel",
+    "turret://resource/{resource_id}": "resource",
+    "kestrel://catalog": "trial",
+    "kestrel://catalog-pricing": "trial",
+    "kestrel://catalog/{index}": "trial",
+}
 """Which scope the scopeless lack, where it is not `message`."""
 
 
@@ -120,6 +133,9 @@ async def mcp(world: World, verb: str, uri: str, token: str | None) -> tuple[str
     shown = {"authorization": f"Bearer {token}"} if token is not None else {}
     async with door.open(body=body, **headers, **shown) as exchange:
         await wait_all_tasks_blocked()
+        if verb == "read":  # a tape that is made by rule is made in a thread
+            with trio.fail_after(10):
+                await exchange.finished.wait()
         if not exchange.finished.is_set():
             assert b"acknowledged" in exchange.body
             return "accepted", ""

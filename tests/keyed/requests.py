@@ -16,6 +16,8 @@ from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, Party
+from tests.support.imports import bring, foreign
+from tests.support.imports import send as send_tape
 from tests.support.pairs import agree, ask, send
 from tests.support.registration import OPERATOR
 from tests.support.rehearsals import QUIET, opened, started
@@ -280,6 +282,18 @@ async def operator_unbind(bench: Bench) -> Request:
     return OPERATOR, account
 
 
+async def operator_import(bench: Bench) -> Request:
+    tape = foreign()
+    parts = await send_tape(bench, tape)
+    return OPERATOR, {"ref": tape.ref(), "parts": parts, "title": "a day", "licence": "CC0-1.0"}
+
+
+async def operator_remove_tape(bench: Bench) -> Request:
+    tape = foreign()
+    await bring(bench, tape)
+    return OPERATOR, {"ref": tape.ref()}
+
+
 REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     toward("request_contact", "target_agent_id", purpose="to talk"),
     toward("request_contact", "target_agent_id", "auto-accept", purpose="to talk"),
@@ -348,4 +362,6 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     ("operator.resolve_report", operator_resolve),
     by_operator("bind_irc_account", network="libera.chat", nick="Ann"),
     ("operator.unbind_irc_account", operator_unbind),
+    ("operator.import_tape", operator_import),
+    ("operator.remove_tape", operator_remove_tape),
 )

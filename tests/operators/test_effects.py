@@ -18,6 +18,7 @@ from broker.wire.refusals import Refusal, refuse
 from gateways.operator.server import operator_app
 from gateways.operator.token import OperatorToken
 from tests.gateways.mcp.harness import Door, modern
+from tests.support import imports
 from tests.support.agents import caller_of, make_agent
 from tests.support.broker import ANYONE, Bench, Party, code, open_bench, tuned
 from tests.support.operators import BEARER, TOKEN
@@ -341,6 +342,27 @@ async def webhooks_listed(bench: Bench) -> None:
     await bench.call("set_webhook", ann, url="https://hooks.example/")
     (listed,) = (await operator(bench, "list_webhooks", disabled=False))["webhooks"]
     assert (listed["agent_id"], listed["push"]["url"]) == (ann.agent, "https://hooks.example/")
+
+
+async def tapes(bench: Bench, reader: Caller) -> list[int]:
+    """The indices of the catalog, as an agent reads it."""
+    whole = await bench.broker.catalog(reader, "all")
+    return [each.index for each in whole.entries]
+
+
+@effect("send_tape_rows")
+@effect("import_tape")
+@effect("list_tapes")
+@effect("remove_tape")
+async def tape_kept(bench: Bench) -> None:
+    tape, ann = imports.foreign(), await make_agent(bench, "Ann")
+    parts = await imports.send(bench, tape)
+    assert await tapes(bench, ann) == [0, 1, 2, 3]
+    await imports.finish(bench, tape, parts)
+    listed = [each["index"] for each in (await operator(bench, "list_tapes"))["entries"]]
+    assert await tapes(bench, ann) == listed == [0, 1, 2, 3, 100]
+    await operator(bench, "remove_tape", ref=tape.ref())
+    assert await tapes(bench, ann) == [0, 1, 2, 3]
 
 
 @effect("resolve_report")

@@ -18,7 +18,7 @@ MUTANTS = (
     (
         "artifact.mcp",
         MCP,
-        "return await whole(ask, uri) if _ARTIFACT.fullmatch(uri) else Missing(uri)",
+        "return await whole(ask, uri) if uri.startswith(prefixes) else Missing(uri)",
         "return await whole(ask, uri)",
     ),
     ("artifact.command", CLIENT, "hexdigest() != ref:", "hexdigest() == '':"),

@@ -57,6 +57,7 @@ SECTIONS = (
     "games",
     "artifact",
     "tape",
+    "catalog",
     "plan",
     "trial",
 )

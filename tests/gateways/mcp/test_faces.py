@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gateways.mcp import resources
+from gateways.mcp import resources, trial_resources
 from gateways.mcp.faces import surface, surfaces
 from tests.gateways.mcp.harness import fake_broker
 from tests.support.broker import Bench
@@ -50,7 +50,7 @@ async def test_a_face_that_is_to_stand_is_there_without_tools(bench: Bench) -> N
     found = surfaces(bench.broker, ("soon", "operator"))
     assert set(found) == {"", "wire", "network", "arena", "trial", "soon"}
     assert not found["soon"].tools
-    assert found["trial"].templates == resources.ARTIFACT_TEMPLATES
+    assert found["trial"].templates == [*trial_resources.TEMPLATES, *resources.ARTIFACT_TEMPLATES]
 
 
 def test_a_face_of_another_area_has_no_wire_prompts_and_no_resources_but_artifacts() -> None:

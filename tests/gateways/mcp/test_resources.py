@@ -96,6 +96,7 @@ async def test_the_templates_are_listed(real: Door) -> None:
         "turret://desk/{code}/rings",
         "turret://resource/{resource_id}",
         "turret://channel/{channel_id}",
+        "kestrel://catalog/{index}",
         "kestrel://artifact/{ref}",
     ]
     assert all(each["description"] for each in found)

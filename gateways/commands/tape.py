@@ -1,0 +1,219 @@
+"""`turret tape`: tapes for trials: check a CSV file, import it, list and remove what a broker has.
+
+A file is read here, and is a tape or is not; a broker gets its bytes in parts, reads them again, and shows nothing
+before all are there. An import that was broken goes on where it was.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from broker.core.tapes.catalog import fault, parts_of
+from broker.core.tapes.csvfile import read_csv
+from broker.core.tapes.tape import Tape
+from gateways.client.show import printable
+from gateways.commands.admin import (
+    Place,
+    ask_operators,
+    merged,
+    operator_options,
+    operators,
+    place_of,
+)
+from gateways.commands.backup import wants_json
+from gateways.commands.common import Failure, Options, echo_error, run
+
+MOST = 256 * 1024 * 1024
+"""Bytes of a file that are read: a million lines of any form fit in."""
+_FILE = click.Argument(["file"], type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+
+
+def _facts() -> list[click.Parameter]:
+    """What a CSV file does not say of itself."""
+    return [
+        click.Option(
+            ["--instrument"], required=True, metavar="NAME", help="What is quoted, as plans name it: EURUSD."
+        ),
+        click.Option(
+            ["--tick"], required=True, metavar="DECIMAL", help="The smallest step of a price: 0.00001."
+        ),
+        click.Option(
+            ["--fee"], default="0", show_default=True, metavar="DECIMAL", help="What a fill costs a unit."
+        ),
+    ]
+
+
+@click.group(no_args_is_help=False)
+def tape() -> None:
+    """Tapes for trials: check a CSV file, offline, and bring it to a broker, as its operator.
+
+    The file has a header, time,bid,ask or time,bid,ask,size, and a line a tick; the first wrong line is named.
+
+    \b
+    Example:
+      turret tape import ticks.csv --instrument EURUSD --tick 0.00001 --licence CC-BY-4.0
+    """
+
+
+def _check(file: Path, instrument: str, tick: str, fee: str, as_json: bool) -> None:
+    """Check a CSV file, offline: is it a tape, and which? Exits 1 and names the first line that is wrong. FILE is - for
+    standard input.
+
+    \b
+    Example:
+      turret tape check ticks.csv --instrument EURUSD --tick 0.00001
+    """
+    options = Options(json=wants_json(click.get_current_context(), as_json))
+    found = _read(file, instrument, tick, fee)
+    about = found.about
+    facts = {
+        "ref": found.ref(),
+        "instrument": about.instrument,
+        "ticks": len(found),
+        "start": about.start,
+        "step": about.step,
+        "sized": about.sized,
+    }
+    sizes = "with sizes" if about.sized else "without sizes"
+    options.show(
+        facts, f"{about.instrument}: {len(found):,} ticks of {about.step} ms, {sizes}\nref: {facts['ref']}"
+    )
+
+
+tape.add_command(
+    click.Command(
+        "check",
+        params=[
+            _FILE,
+            *_facts(),
+            click.Option(["--json", "as_json"], is_flag=True, help="The facts as JSON."),
+        ],
+        callback=_check,
+        help=_check.__doc__,
+        short_help="whether a CSV file is a tape, offline",
+    )
+)
+
+
+def _command(name: str, params: list[click.Parameter], short: str) -> Callable[[Callable[..., None]], None]:
+    """Add a sub-command that talks to the operators' port; its function gets the options, the place, and its values."""
+
+    def add(function: Callable[..., None]) -> None:
+        @merged
+        def callback(options: Options, given: dict[str, Any], values: dict[str, Any]) -> None:
+            function(options, given, **values)
+
+        all = [*params, *operator_options(environment=True)]
+        tape.add_command(
+            click.Command(name, params=all, callback=callback, help=function.__doc__, short_help=short)
+        )
+
+    return add
+
+
+@_command(
+    "import",
+    [
+        _FILE,
+        *_facts(),
+        click.Option(["--title"], metavar="TEXT", help="What the catalog calls it; else the file's name."),
+        click.Option(
+            ["--licence"], default="not stated", show_default=True, metavar="TEXT", help="Of its quotes."
+        ),
+    ],
+    "bring a CSV file into a broker's catalog",
+)
+def _import(
+    options: Options,
+    given: dict[str, Any],
+    file: Path,
+    instrument: str,
+    tick: str,
+    fee: str,
+    title: str | None,
+    licence: str,
+) -> None:
+    """Bring a CSV file into a broker's catalog, through the operators' port. Exits 1 and names the first line that is
+    wrong; then nothing is sent. What was broken off goes on when it is asked again.
+
+    \b
+    Example:
+      turret tape import ticks.csv --instrument EURUSD --tick 0.00001 --licence CC-BY-4.0
+    """
+    found = _read(file, instrument, tick, fee)
+    words = {"title": title or ("tape" if str(file) == "-" else file.stem), "licence": licence}
+    entry = run(_send, place_of(given), found, words)
+    options.show(entry, _line(entry))
+
+
+@_command("list", [], "the tapes of a broker's catalog")
+def _list(options: Options, given: dict[str, Any]) -> None:
+    """List the tapes of a broker's catalog.
+
+    \b
+    Example:
+      turret tape list
+    """
+    found = run(_one, place_of(given), "list_tapes", {})
+    options.show(found, "\n".join(map(_line, found["entries"])))
+
+
+@_command("remove", [click.Argument(["ref"])], "take an imported tape out of a broker's catalog")
+def _remove(options: Options, given: dict[str, Any], ref: str) -> None:
+    """Take an imported tape, by its REF, out of a broker's catalog. Trials on it can't go on.
+
+    \b
+    Example:
+      turret tape remove 5f0c…e2
+    """
+    options.show(run(_one, place_of(given), "remove_tape", {"ref": ref}), f"removed {ref}")
+
+
+def _read(file: Path, instrument: str, tick: str, fee: str) -> Tape:
+    """The tape of a file. Raises Failure with the first line that is wrong."""
+    data = sys.stdin.buffer.read(MOST + 1) if str(file) == "-" else _bytes(file)
+    if len(data) > MOST:
+        raise Failure("no_tape", f"{file}: more than {MOST} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Failure("no_tape", f"{file}:{line}: not UTF-8 text") from None
+    found = read_csv(text, instrument=instrument, tick=tick, fee=fee)
+    if not isinstance(found, Tape):
+        where = f"{file}:{found.line}" if found.line else str(file)
+        raise Failure("no_tape", f"{where}: {found.message}")
+    if (wrong := fault(found)) is not None:
+        raise Failure("no_tape", f"{file}: {wrong}")
+    return found
+
+
+def _bytes(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(MOST + 1)
+
+
+async def _send(place: Place, found: Tape, words: dict[str, str]) -> Any:
+    ref, parts = found.ref(), parts_of(found.content())
+    async with operators(place) as mcp:
+        for n, part in enumerate(parts):
+            params = {"ref": ref, "part": n, "rows": part.decode()}
+            answer = await ask_operators(mcp, place, "send_tape_rows", params)
+            if answer["here"]:
+                echo_error("this tape is in the catalog already")
+                break
+        return await ask_operators(mcp, place, "import_tape", {"ref": ref, "parts": len(parts), **words})
+
+
+async def _one(place: Place, tool: str, params: dict[str, Any]) -> Any:
+    async with operators(place) as mcp:
+        return await ask_operators(mcp, place, tool, params)
+
+
+def _line(entry: dict[str, Any]) -> str:
+    """An entry of the catalog, for people."""
+    facts = f"{entry['index']:>4}  {entry['ref'][:12]}  {entry['instrument']}  {entry['ticks']:,} ticks"
+    return printable(f"{facts}  {entry['title']} ({entry['licence']})")

@@ -17,6 +17,7 @@ REQUIREMENTS: dict[str, str] = {
     "trial.session-killed": "SIGKILL and a restart lose nothing of what was committed, and nothing is done twice",
     "trial.session-fair": "slices are short, one at a time, and agents take turns",
     "trial.session-artifact": "finalize publishes what the calls come to on any machine, at its ref",
+    "trial.session-expect": "a program of calls, failing commits and restarts is answered as the law says",
     "trial.session-shapes": "transport fault, refusal and stand-down are three shapes, for each tool over MCP",
     "trial.session-plans": "a plan that does not hold is validate's result, and a refusal of start and revise",
     "trial.session-check": "turret check runs each trial again, and names what is not what its calls come to",

@@ -89,12 +89,14 @@ async def agent_for(context: Context, agent_id: str | None, *, listed: str = "")
     agent_id = agent_id or context.caller.agent
     if agent_id is None:
         return refuse("bad_request", f"say for which of your agents: agent_id{listed}", path="agent_id")
-    agent = await agents.seen(context.services, agent_id)
-    if agent is None:
+    agent = await agents.find(context.services, agent_id)
+    mine = agent is not None and may_play(context.caller, agent)
+    if agent is None or (agent.suspended is not None and not mine):
         return NO_AGENT
-    if not may_play(context.caller, agent):
+    if not mine:
         return refuse("FORBIDDEN", "this agent is not yours", path="agent_id")
-    return agent_id
+    # Not NOT_FOUND, which would be kept under the key, and be the answer when it is lifted.
+    return agent_id if agent.suspended is None else SUSPENDED
 
 
 async def visible(

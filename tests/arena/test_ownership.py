@@ -49,7 +49,8 @@ async def look(bench: Bench, who: Caller, session: dict[str, Any], **params: Any
 
 
 async def opening(bench: Bench, who: Caller, **params: Any) -> Any:
-    return await bench.call("open_session", who, game="hilo", idempotency_key=new_key(), **params)
+    params.setdefault("idempotency_key", new_key())
+    return await bench.call("open_session", who, game="hilo", **params)
 
 
 @pytest.mark.requirement("arena.owners")
@@ -121,12 +122,13 @@ async def test_for_a_suspended_agent_nobody_plays(family: Family) -> None:
     assert code(await look(bench, ann, session)) == "suspended"
     assert code(await submit(bench, ann, session, idempotency_key="k")) == "suspended"
     assert code(await submit(bench, olga, session, idempotency_key="k")) == "suspended"
-    for who in (olga, family.bob):
-        assert code(await opening(bench, who, agent_id=ann.agent)) == "NOT_FOUND"
+    assert code(await opening(bench, olga, agent_id=ann.agent, idempotency_key="k")) == "suspended"
+    assert code(await opening(bench, family.bob, agent_id=ann.agent)) == "NOT_FOUND"
     assert (await look(bench, olga, session))["session"]["version"] == 0
     assert code(await submit(bench, family.oleg, session)) == "NOT_FOUND"
     await family.operate("unsuspend_agent", agent_id=ann.agent)
     assert code(await submit(bench, olga, session, idempotency_key="k")) == "accepted"
+    assert code(await opening(bench, olga, agent_id=ann.agent, idempotency_key="k")) == "accepted"
 
 
 @pytest.mark.requirement("arena.owners", "arena.foreign")

@@ -65,6 +65,7 @@ MUTANTS = (
         "        except Exception as error:  # a game is",
         "        except MemoryError as error:  # a game is",
     ),
+    ("arena.suspended", PLAY, "return agent_id if agent.suspended is None else SUSPENDED", "return agent_id"),
     ("arena.lost", ACTOR, "if self._hidden is None and self._secret", "if self._secret"),
     ("arena.lost", ACTOR, "if self._lost is not None and not isinstance(command, Due):", "if False:"),
     ("arena.numbers", TOOLS, "msgspec.json.decode(text)", "action"),

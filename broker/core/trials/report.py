@@ -22,7 +22,7 @@ FILLS: Final = 200
 """Fills that are listed."""
 CALLS: Final = 200
 PLANS: Final = 20
-SLOTS: Final = 120
+SLOTS: Final = 80
 """Places along the ticks: at each of them one purchase and one sale are marked at most."""
 
 

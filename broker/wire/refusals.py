@@ -59,7 +59,9 @@ CODES: Final[dict[str, Code]] = {
     "FORBIDDEN": Code(403, False, "this agent is not the caller's"),
     "ILLEGAL_ACTION": Code(422, False, "not an action that may be done now; `legal_actions` may"),
     "INSUFFICIENT_POINTS": Code(409, False, "the account has fewer points than this needs"),
-    "LIMIT_EXCEEDED": Code(429, False, "more sessions than an agent may have open, or may open in a day"),
+    "LIMIT_EXCEEDED": Code(
+        429, False, "more than an agent may have open, or open in a day, or than a trial may have"
+    ),
     "SESSION_OVER": Code(410, False, "the session is over"),
     "NOT_GRADABLE": Code(422, False, "this artifact has no grades; `reason` says why"),
     "suspended": Code(403, False, "suspended by the operators"),

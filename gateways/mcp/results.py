@@ -199,8 +199,41 @@ def _graded(members: Mapping[str, Any]) -> str:
     )
 
 
+def _validated(members: Mapping[str, Any]) -> str:
+    wrong = members.get("diagnostics")
+    if isinstance(wrong, list):
+        return f"The plan does not hold: {len(wrong)} diagnostic(s) say where, and what was expected."
+    return f"The plan holds; a tick costs at most {plain(members.get('cost'))} step(s)."
+
+
+def _tried(members: Mapping[str, Any]) -> str:
+    seen, operation = (
+        each if isinstance(each := members.get(name), Mapping) else {}
+        for name in ("observation", "operation")
+    )
+    goes_on = (
+        f" An advance is under way: kestrel.operation.resume waits for {plain(operation.get('operation_id'))}."
+        if operation
+        else ""
+    )
+    return (
+        f"Trial {plain(members.get('session_id'))} is at version {plain(members.get('version'))}, "
+        f"{plain(members.get('outcome'))} after tick {plain(seen.get('tick'))}: position "
+        f"{plain(seen.get('position'))}, profit and loss {plain(seen.get('pnl'))} millionths.{goes_on}"
+    )
+
+
 _NETWORK: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "kestrel.grade": _graded,
+    "kestrel.validate": _validated,
+    "kestrel.session.open": _say("Trial {session_id} is open, at version {version}; start it with a plan."),
+    "kestrel.session.start": _tried,
+    "kestrel.session.advance": _tried,
+    "kestrel.session.revise": _tried,
+    "kestrel.session.submit": _tried,
+    "kestrel.session.resume": _tried,
+    "kestrel.session.finalize": _say("Trial {session_id} is over: {outcome}. Its artifact is {ref}."),
+    "kestrel.operation.resume": _tried,
     "whoami": _say("You are agent {agent_id}, {tier}."),
     "get_agent": _say("Agent {agent_id} is {presence}. What it says of itself is in structuredContent."),
     "list_agents": _say("{agents} agent(s)."),

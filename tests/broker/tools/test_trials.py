@@ -89,6 +89,7 @@ async def test_an_operation_of_others_is_not_there(
     told = await ask(bench, bob, "operation.resume", operation_id=id)
     missing = await ask(bench, bob, "operation.resume", operation_id="op_" + "0" * 26)
     assert (told.code, told.body()) == ("NOT_FOUND", missing.body())
+    assert told.detail["path"] == "operation_id"
     assert (await ask(bench, owner, "operation.resume", operation_id=id))["ran"] == 9
 
 

@@ -1,0 +1,36 @@
+"""Sessions of trials, and their operations."""
+
+ACTOR = "broker/actors/trial.py"
+CHECK = "broker/actors/check_trials.py"
+CORE = "broker/core/trials/session.py"
+MILL = "broker/actors/mill.py"
+SESSION = "broker/actors/session.py"
+SLICES = "broker/core/trials/slices.py"
+TOOLS = "broker/tools/trials.py"
+TRAINEE = "broker/actors/trainee.py"
+VIEWS = "broker/core/trials/views.py"
+
+MUTANTS = (
+    ("trial.session-log", CORE, "kept.calls[-1] = Advance(kept.operation.ran)", "pass"),
+    ("trial.session-versions", CORE, "if expected != row.version:", "if expected > row.version:"),
+    ("trial.session-exclusive", CORE, "    if running(row):\n        assert row", "    if False:\n        assert row"),
+    ("trial.session-bounded", CORE, "if row.version >= MAX_CALLS:", "if False:"),
+    ("trial.session-bounded", CORE, "if row.size + size > MAX_CALL_BYTES:", "if row.size > MAX_CALL_BYTES:"),
+    ("trial.session-slices", CORE, "return [(tick, curve[tick - first])", "return [(tick, curve[0])"),
+    ("trial.session-slices", SLICES, "most - len(fills))", "most)"),
+    ("trial.session-seen", VIEWS, "range(max(0, place.tick - RECENT), place.tick)", "range(place.tick + 1)"),
+    ("trial.session-seen", VIEWS, "size=None if now is None else now.size,", "size=tape.bids[place.tick],"),
+    ("trial.session-once", ACTOR, "trial, self._trial = self._trial, None", "trial = self._trial"),
+    ("trial.session-killed", ACTOR, "del self._curve[:]", "pass"),
+    ("trial.session-operation", ACTOR, "ran=operation.ran + ran, fills=filled", "ran=ran, fills=filled"),
+    ("trial.session-idle", SESSION, "return await self.close(row)", "return None"),
+    ("trial.session-rejected", SESSION, "if self._rejected >= REJECTED_KEPT:", "if False:"),
+    ("trial.session-limits", TRAINEE, "if row.day != today:", "if False:"),
+    ("trial.session-fair", MILL, "del self._lines[name]\n        one =", "one ="),
+    ("trial.session-fair", MILL, "self._free_at = trio.current_time() + REST_S", "pass"),
+    ("trial.session-killed", MILL, "        await self._find()\n", ""),
+    ("trial.session-waits", TOOLS, "if waited.cancelled_caught:", "if False:"),
+    ("trial.session-own", TOOLS, 'return NO_OPERATION if row.code == "NOT_FOUND" else row', "return row"),
+    ("trial.session-check", CHECK, "if ran.fills != kept.fills:", "if False:"),
+    ("trial.session-check", CHECK, "place=ran.trial.place, pnl", "pnl"),
+)

@@ -33,8 +33,8 @@ INSTRUCTIONS: Final[dict[str | None, str]] = {
     "for your accounts and the next commit; open_session, then submit_action on the version that you saw, each under "
     f"a key of its own. {_REFUSALS}",
     "trial": "Turret's trials: plans rehearsed and measured on tapes (kestrel://catalog). kestrel.validate says what "
-    "is wrong with a plan; kestrel.session.open, start, then advance, revise or submit on the version that you saw, each "
-    "under a key of its own; kestrel.operation.resume waits for a long advance; finalize publishes it for "
+    "is wrong with a plan; kestrel.session.open, start, then advance, revise or submit on the version that you saw, "
+    "each under a key of its own; kestrel.operation.resume waits for a long advance; finalize publishes it for "
     "kestrel.grade. Secrets that your webhook's headers name as "
     f"${{NAME}} are kept by kestrel.secrets.set, and shown to nobody. {_REFUSALS}",
     "network": "Turret is a network on which agents find each other, agree and talk. You act for your agent: "

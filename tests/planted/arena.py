@@ -79,7 +79,7 @@ MUTANTS = (
         "if row is None or agent is None or not may_play(caller, agent):",
         "if row is None:",
     ),
-    ("arena.agent-id", PLAY, "if not may_play(context.caller, agent):", "if False:"),
+    ("arena.agent-id", PLAY, "if not mine:", "if False:"),
     (
         "arena.suspended",
         PLAY,

@@ -11,8 +11,9 @@ import pytest
 
 from broker.actors.check import Counts, check_store
 from broker.actors.check_tapes import Log, check_tapes
+from broker.actors.tapestore import read_imported
 from broker.core.tapes.catalog import log_of
-from broker.store import sqlite_check
+from broker.store import sqlite_backup, sqlite_check, sqlite_file
 from broker.store.port import Fault
 from broker.store.sqlite import SqliteStore
 from tests.support.broker import open_bench, tuned
@@ -80,6 +81,7 @@ def damaged(data: Path, words: str, change: Change) -> list[str]:
         ('"here"', put(index=101), "has the index 101 of"),
         ('"here"', put(turn=3), "has 0 parts"),
         ('"importing"', put(due=1), "is not found by what it says"),
+        ('"importing"', put(parts=0), "has 1 parts, and its document says 0"),
         ('"importing"', put(parts=7), "has 1 parts, and its document says 7"),
     ],
 )
@@ -100,3 +102,17 @@ async def test_bytes_that_are_not_those_of_the_ref_are_named(data: Path) -> None
 async def test_a_log_that_no_tape_has_is_named(data: Path) -> None:
     path = spoiled(data, "UPDATE log SET name = 'tape:other' WHERE name = ?", values=(log_of(HERE.ref(), 0),))
     assert any("no document of a tape" in each.message for each in found(path))
+
+
+async def test_a_backup_holds_imported_tapes_and_a_restore_gives_them_back(data: Path) -> None:
+    file, restored = data.with_name("backup"), data.with_name("restored")
+    sqlite_backup.back_up(data, file, at=1_000, key=None, told=lambda *_: None)
+    contents = sqlite_backup.contents(file)
+    with sqlite_backup.restoring(file, restored, contents, now_ms=2_000, told=lambda *_: None):
+        pass
+    assert found(restored / sqlite_file.FILE) == []
+    store = await SqliteStore.open(restored, hop="inline")
+    tape = await read_imported(store, HERE.ref())
+    await store.aclose()
+    assert tape is not None
+    assert tape.content() == HERE.content()

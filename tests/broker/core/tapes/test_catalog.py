@@ -36,6 +36,12 @@ def test_what_has_another_hash_or_is_none_is_no_tape() -> None:
         assert str(whole([text], hashlib.sha256(text).hexdigest())).startswith("it is no tape"), text
 
 
+def test_parts_that_read_well_and_are_no_book_are_no_tape() -> None:
+    tape = foreign()
+    _crossed(tape)
+    assert str(whole(parts_of(tape.content()), tape.ref())).startswith("tick 7: ")
+
+
 def _about(**members: object) -> Callable[[Tape], None]:
     def change(tape: Tape) -> None:
         tape.about = replace(tape.about, **members)

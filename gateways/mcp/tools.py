@@ -61,7 +61,7 @@ def _is_listed(tool: Tool, face: str | None) -> bool:
 
 def _offer(broker: Calling, tool: Tool) -> ToolOffer:
     descriptor = listing.describe(tool)
-    waits = "wait_ms" in descriptor["inputSchema"]["properties"]
+    waits = tool.streams or "wait_ms" in descriptor["inputSchema"]["properties"]
     required = frozenset(descriptor["inputSchema"].get("required", ()))
     asks = required if tool.read_only and required <= ASKABLE.keys() else frozenset()
     call = _caller_of(broker, tool)

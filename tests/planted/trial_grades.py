@@ -76,4 +76,5 @@ MUTANTS = (
         '            options.show({"ref": ref, "fault": found})\n',
         "            pass\n",
     ),
+    ("trial.grade-tool", "gateways/mcp/tools.py", "waits = tool.streams or ", "waits = "),
 )

@@ -9,12 +9,14 @@ import trio.testing
 
 from broker.app import Caller, Report
 from broker.core.trials.review import Graded, read_trial, review
-from broker.core.trials.script import Artifact, Entry
+from broker.core.trials.script import Advance, Artifact, Entry, Start
 from broker.wire.refusals import Refusal
 from tests.support import artifacts
 from tests.support.agents import make_agent
 from tests.support.broker import ANYONE, STRANGER, Bench, code
-from tests.support.trials import changed, market, publish, trial
+from tests.support.imports import bring, foreign
+from tests.support.operators import OPERATOR
+from tests.support.trials import changed, market, plan, publish, trial
 
 TAPE, ENTRY = market()
 CONTENT = trial(TAPE, ENTRY)
@@ -83,6 +85,24 @@ async def test_what_has_no_grades_says_why(bench: Bench, autojump_clock: trio.te
         assert (refused.code, refused.status, refused.retryable) == ("NOT_GRADABLE", 422, False)
         assert (refused.detail["reason"], refused.detail.get("n")) == (reason, n)
         assert code(await bench.broker.report(ANYONE, ref)) == "NOT_GRADABLE"
+
+
+@pytest.mark.requirement("trial.grade-tape")
+async def test_an_imported_tape_is_graded_on_as_long_as_it_is_kept(
+    bench: Bench, autojump_clock: trio.testing.MockClock
+) -> None:
+    ann, tape = await make_agent(bench, "Ann"), foreign()
+    await bring(bench, tape)
+    calls = (Start(plan(on=tape.about.instrument)), Advance(len(tape)))
+    ref = await publish(bench, trial(tape, Entry(tape.ref(), tape.about, len(tape)), *calls))
+    answer = await grade(bench, ann, ref)
+    assert (answer["tape"], answer["grades"]["ticks"]) == (tape.ref(), len(tape))
+    assert "kind" not in answer
+    other = await publish(
+        bench, trial(tape, Entry(tape.ref(), tape.about, len(tape)), *calls[:1], Advance(3))
+    )
+    assert not isinstance(await bench.call("remove_tape", OPERATOR, ref=tape.ref()), Refusal)
+    assert (await grade(bench, ann, other)).detail["reason"] == "tape"
 
 
 @pytest.mark.requirement("trial.grade-tool")

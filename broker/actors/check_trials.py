@@ -16,6 +16,7 @@ from broker.actors.latest import Latest
 from broker.actors.tapes import made
 from broker.core.arena import rejected_log, session_log
 from broker.core.artifact import KIND, ref_of
+from broker.core.tapes import catalog
 from broker.core.tapes.tape import Tape
 from broker.core.trials import session as core
 from broker.core.trials.script import KIND as TRIAL
@@ -33,7 +34,7 @@ _EVENT: Final[Any] = core.Event
 def check_trials(snapshot: Snapshot) -> Iterator[tuple[tuple[Log, ...], list[Fault]]]:
     """The logs of each trial, and what is wrong with it; at the end what is wrong with artifacts of trials. Raises what
     reading raises."""
-    refs, tapes = set[str](), _Tapes()
+    refs, tapes = set[str](), _Tapes(snapshot)
     for document in snapshot.documents("trial"):
         logs = [Log(name(document.id), len(snapshot.rows(name(document.id)))) for name in LOGS]
         rejected = check_rejected(document.id, snapshot.rows(rejected_log(document.id)))
@@ -44,14 +45,24 @@ def check_trials(snapshot: Snapshot) -> Iterator[tuple[tuple[Log, ...], list[Fau
 class _Tapes:
     """Tapes as trials need them: many have the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
         self._known: Latest[str, Tape | None] = Latest(TAPES)
 
     def of(self, entry: Tried) -> Tape | None:
         """The tape of an entry; None: it is not there."""
         if entry.ref not in self._known:
-            self._known[entry.ref] = made(entry)
+            self._known[entry.ref] = self._imported(entry.ref) if entry.kind is None else made(entry)
         return self._known[entry.ref]
+
+    def _imported(self, ref: str) -> Tape | None:
+        """What is wrong with an imported tape is said of the tape."""
+        document = self._snapshot.document(catalog.KIND, ref)
+        row = None if document is None else msgspec.json.decode(document.doc, type=catalog.TapeRow)
+        if row is None or row.state != "here":
+            return None
+        tape = catalog.whole([each.data for each in self._snapshot.rows(row.log)], ref)
+        return None if isinstance(tape, str) else tape
 
 
 def _trial(snapshot: Snapshot, document: Document, refs: set[str], tapes: _Tapes) -> Iterator[Fault]:

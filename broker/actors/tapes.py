@@ -71,6 +71,12 @@ class Tapes:
             self._kept.move_to_end(entry.ref)
             return tape
 
+    async def is_gone(self, entry: Entry) -> bool:
+        """Whether a tape is not kept here any more. Raises Unavailable."""
+        if entry.kind is None:
+            return await find_imported(self._store, entry.ref) is None
+        return entry.kind not in KINDS
+
     async def _imported(self, entry: str | int, seed: int | None) -> Entry | Refusal:
         row = await find_imported(self._store, entry)
         if row is None or row.about is None:

@@ -36,6 +36,7 @@ from broker.core.trials.session import (
     MAX_FILLS,
     NO_OPERATION,
     NO_TRIAL,
+    TAPE_GONE,
     Began,
     Closed,
     Done,
@@ -178,11 +179,11 @@ class TrialActor(SessionActor[TrialRow]):
     async def _call(self, row: TrialRow, command: Do) -> Any:
         call, size = command.call, len(msgspec.json.encode(command.call))
         refused = core.judge(row, command.expected_version)
+        trial = await self._working(row) if refused is None else None
         if refused is None:
-            refused = core.judge_call(row, await self._working(row), call, size)
-        if refused is not None:
-            return await self._refuse(command, core.read_call(call), refused)
-        trial = await self._working(row)
+            refused = TAPE_GONE if trial is None else core.judge_call(row, trial, call, size)
+        if refused is not None or trial is None:
+            return await self._refuse(command, core.read_call(call), refused or TAPE_GONE)
         row = replace(row, size=row.size + size)
         if isinstance(call, Advance):
             return await self._go(row, command, trial, call.ticks)
@@ -219,6 +220,8 @@ class TrialActor(SessionActor[TrialRow]):
         if operation is None or not running(row):
             return False
         trial = await self._working(row)
+        if trial is None:
+            return await self._give_up(row, operation)
         ran, fills, last = await self._run(row, trial, operation.ticks - operation.ran, PART)
         filled = operation.fills + len(fills)
         now = replace(operation, ran=operation.ran + ran, fills=filled, done=last)
@@ -226,6 +229,22 @@ class TrialActor(SessionActor[TrialRow]):
         row = replace(row, operation=now)
         after, append = self._after(row, trial, event, version=row.version + last)
         answer = await self._stands(after, not last, append, None)
+        self._mill.moved(self.key)
+        return answer
+
+    async def _give_up(self, row: TrialRow, operation: Operation) -> Any:
+        """Its tape is gone: the operation ends where it is."""
+        now = self.clock.now_ms()
+        after = replace(
+            row,
+            version=row.version + 1,
+            events=row.events + 1,
+            operation=replace(operation, done=True),
+            changed_at=now,
+            due=self.later(row, now),
+        )
+        append = Append(session_log(self.key), row.events, msgspec.json.encode(Ran(0, last=True)), now)
+        answer = await self.write(after, False, append=append)
         self._mill.moved(self.key)
         return answer
 
@@ -320,16 +339,21 @@ class TrialActor(SessionActor[TrialRow]):
         del self._curve[:]
         return marks
 
-    async def _working(self, row: TrialRow) -> Trial:
+    async def _working(self, row: TrialRow) -> Trial | None:
+        """The working copy; None: there is no tape to run."""
         if self._trial is None:
             tape = await self._tape(row)
+            if tape is None:
+                return None
             self._curve = array("q")
             self._cost = 0 if row.plan is None else cost(row.plan)
             self._trial = Trial(tape, row.plan, core.copied(row.place), self._curve)
         return self._trial
 
-    async def _tape(self, row: TrialRow) -> Tape:
-        return self._trial.tape if self._trial is not None else await self._tapes.tape(row.entry)
+    async def _tape(self, row: TrialRow) -> Tape | None:
+        if self._trial is not None:
+            return self._trial.tape
+        return None if await self._tapes.is_gone(row.entry) else await self._tapes.tape(row.entry)
 
     async def _fills(self, first: int, limit: int) -> list[Fill]:
         """Fills from a number on."""

@@ -39,6 +39,11 @@ MAX_FILLS: Final = 20_000
 """Fills of one trial; the tick at which they are reached is run to its end. So its artifact is below
 broker.core.artifact.MAX_BYTES: a fill has at most 98 bytes of it, and a tick as many fills as a plan sends orders."""
 NO_TRIAL: Final = refuse("NOT_FOUND", "there is no such session", path="session_id")
+TAPE_GONE: Final = refuse(
+    "ILLEGAL_ACTION",
+    "the tape of this trial is not kept here any more: finalize it",
+    legal_actions=["finalize"],
+)
 NO_OPERATION: Final = refuse("NOT_FOUND", "there is no such operation", path="operation_id")
 
 
@@ -210,11 +215,13 @@ def full(row: TrialRow) -> bool:
     return row.fills >= MAX_FILLS
 
 
-def may(row: TrialRow) -> list[str]:
-    """The calls that may be done now."""
+def may(row: TrialRow, *, there: bool = True) -> list[str]:
+    """The calls that may be done now. `there`: whether its tape is."""
     if row.over is not None or running(row):
         return []
     place = row.place
+    if not there:
+        return ["finalize"]
     if row.plan is None:
         return ["start", "finalize"]
     if place.over is not None or full(row):

@@ -155,15 +155,16 @@ class Finalized(msgspec.Struct, frozen=True):
     uri: str
 
 
-def observe(row: TrialRow, tape: Tape) -> Observation:
-    """What is seen of a trial as it stands."""
+def observe(row: TrialRow, tape: Tape | None) -> Observation:
+    """What is seen of a trial as it stands; without its tape there are no quotes."""
     place, plan = row.place, row.plan
     account, last = place.account, place.tick - 1
-    recent = [_quote(tape, tick) for tick in range(max(0, place.tick - RECENT), place.tick)]
+    ticks = range(max(0, place.tick - RECENT), place.tick)
+    recent = [] if tape is None else [_quote(tape, tick) for tick in ticks]
     now = recent[-1] if recent else None
     return Observation(
         tick=last,
-        ticks_left=len(tape) - place.tick,
+        ticks_left=row.entry.ticks - place.tick,
         position=account.position,
         pnl=row.pnl,
         orders_left=None if plan is None else max(0, plan.bound.orders - account.sent),
@@ -190,12 +191,12 @@ def underway(operation: Operation | None) -> Underway | None:
     return Underway(operation.operation_id, Progress(operation.ran, operation.ticks))
 
 
-def step(row: TrialRow, tape: Tape, sent: bool | None = None) -> Step:
+def step(row: TrialRow, tape: Tape | None, sent: bool | None = None) -> Step:
     """The answer to start, revise and submit."""
     return Step(row.session_id, row.version, outcome_of(row.place), observe(row, tape), sent)
 
 
-def advanced(row: TrialRow, tape: Tape, ran: int, fills: list[Fill], fills_from: int) -> Advanced:
+def advanced(row: TrialRow, tape: Tape | None, ran: int, fills: list[Fill], fills_from: int) -> Advanced:
     """The answer to an advance, with `fills` of it."""
     return Advanced(
         session_id=row.session_id,
@@ -211,7 +212,7 @@ def advanced(row: TrialRow, tape: Tape, ran: int, fills: list[Fill], fills_from:
     )
 
 
-def show(row: TrialRow, tape: Tape, fills: list[Fill], fills_from: int) -> Shown:
+def show(row: TrialRow, tape: Tape | None, fills: list[Fill], fills_from: int) -> Shown:
     """A trial with these of its fills."""
     return Shown(
         session_id=row.session_id,
@@ -219,7 +220,7 @@ def show(row: TrialRow, tape: Tape, fills: list[Fill], fills_from: int) -> Shown
         status="open" if row.over is None else "over",
         version=row.version,
         outcome=outcome_of(row.place),
-        legal_calls=may(row),
+        legal_calls=may(row, there=tape is not None),
         entry=row.entry,
         observation=observe(row, tape),
         fills=fills,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 from trio.testing import MockClock
@@ -11,15 +12,17 @@ from broker.actors.trial import read_events
 from broker.app import Caller
 from broker.clock import VirtualClock
 from broker.core.arena import rejected_log, session_log
+from broker.core.tapes.catalog import TapeRow
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.trials.script import Advance, artifact_of, read_artifact, replay
 from broker.core.trials.session import MAX_FILLS, Opened, Ran
 from broker.store.memory import MemoryStore
-from broker.store.port import Put, Unit
+from broker.store.port import Drop, Put, Unit
 from broker.wire.keys import SigningKey
 from tests.programs.flaky import FlakyMemory
 from tests.support.agents import caller_of, make_agent
 from tests.support.broker import START_MS, Bench, code, open_bench, tuned
+from tests.support.imports import bring, foreign
 from tests.support.rehearsals import (
     DOWN,
     FADE,
@@ -260,6 +263,37 @@ async def test_money_that_no_json_keeps_whole_has_no_artifact_and_still_an_end(
         await trio.sleep(1.1 * HOUR_S)
         shown = await resumed(bench, ann, seen)
         assert (shown["ended"], shown.get("artifact")) == ("expired", None)
+
+
+# ── A tape that is not there ──
+
+
+async def test_a_trial_on_an_imported_tape_goes_on_and_without_it_only_ends(
+    slow: None, autojump_clock: MockClock
+) -> None:
+    store, clock, key, tape = MemoryStore(), VirtualClock(START_MS), SigningKey.generate(), foreign()
+    async with open_bench(store=store, clock=clock, key=key) as bench:
+        ann = await make_agent(bench, "Ann")
+        left = await opened(bench, ann, (await bring(bench, tape))["index"])
+        text = FADE.replace("EURUSD", "USDSEK")
+        begun = await do(bench, ann, await started(bench, ann, text, entry=tape.ref()), "advance", ticks=50)
+        assert "operation" in begun
+    document = await store.get("tape", tape.ref())
+    assert document is not None
+    row = msgspec.json.decode(document.doc, type=TapeRow)
+    gone = msgspec.json.encode(TapeRow(row.ref, "gone", row.turn, 0, 0, index=row.index))
+    await store.commit(Unit(puts=(Put("tape", row.ref, document.version, gone),), drop=Drop(row.log)))
+    async with open_bench(store=store, clock=clock, key=key) as bench:
+        ann = caller_of(bench, str(ann.agent))
+        done = await whole(bench, ann, begun)
+        assert (done["version"], done["observation"].get("bid")) == (2, None)
+        assert done["ran"] < 50
+        refused = await do(bench, ann, done, "advance", ticks=1)
+        assert (refused.code, refused.detail["legal_actions"]) == ("ILLEGAL_ACTION", ["finalize"])
+        assert (await resumed(bench, ann, left))["legal_calls"] == ["finalize"]
+        content = await content_of(bench, await do(bench, ann, done, "finalize"))
+    read = read_artifact(content)
+    assert content == artifact_of(read.entry, read.calls, replay(tape, read.calls))
 
 
 # ── Time ──

@@ -82,10 +82,11 @@ async def test_the_official_client_lists_calls_and_reads(
             assert len(prompts.prompts) == 3
             prompt = await client.get_prompt("answer_a_ring", {"code": "ALFA"})
             assert "ALFA" in str(prompt.messages[0].content)
-            inbox = [] if path == "/wire" else ["turret://inbox"]
+            catalog = ["kestrel://catalog", "kestrel://catalog-pricing"]
+            inbox = [] if path == "/wire" else ["turret://inbox", *catalog]
             assert [str(each.uri) for each in (await client.list_resources()).resources] == inbox
             templates = (await client.list_resource_templates()).resource_templates
-            assert len(templates) == (3 if path == "/wire" else 6)
+            assert len(templates) == (3 if path == "/wire" else 7)
 
 
 @pytest.mark.requirement("mcp.official-client")

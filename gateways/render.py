@@ -84,6 +84,7 @@ WAY_OUT: Final[dict[str, str]] = {
     "INSUFFICIENT_POINTS": "Stake less, or stop.",
     "LIMIT_EXCEEDED": "Stop a session that you need no more, or wait for tomorrow; reason says which.",
     "SESSION_OVER": "Look at its result with get_session, or open another one.",
+    "NOT_GRADABLE": "Give the ref of a finished trial whose tape is in the catalog; reason says what this one is.",
     "suspended": "Ask the operators.",
 }
 """What the one refused can do next, for models and people; every code of the table has one."""

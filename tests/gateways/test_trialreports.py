@@ -2,7 +2,6 @@
 
 import httpx
 import pytest
-import trio.testing
 
 from broker.wire.refusals import Refusal, refuse
 from gateways.openapi import document
@@ -42,9 +41,7 @@ async def test_a_report_is_a_page_by_the_ref_alone(bench: Bench) -> None:
 
 
 @pytest.mark.requirement("trial.report-door")
-async def test_what_can_not_be_shown_is_a_page_that_says_why(
-    bench: Bench, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_what_can_not_be_shown_is_a_page_that_says_why(bench: Bench) -> None:
     arena, _ = await artifacts.publish_one(bench)
     app = web_app(bench.broker, None)
     for ref, status, words in (

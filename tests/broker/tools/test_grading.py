@@ -4,8 +4,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import trio
-import trio.testing
 
 from broker.app import Caller, Report
 from broker.core.trials.review import Graded, read_trial, review
@@ -27,9 +25,7 @@ async def grade(bench: Bench, who: Caller, ref: str) -> Any:
 
 
 @pytest.mark.requirement("trial.grade-tool")
-async def test_a_published_trial_is_graded_beside_two_others(
-    bench: Bench, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_published_trial_is_graded_beside_two_others(bench: Bench) -> None:
     ref, ann = await publish(bench, CONTENT), await make_agent(bench, "Ann")
     artifact = read_trial(CONTENT)
     assert isinstance(artifact, Artifact)
@@ -46,9 +42,7 @@ async def test_a_published_trial_is_graded_beside_two_others(
 
 
 @pytest.mark.requirement("trial.grade-tool")
-async def test_nothing_that_an_agent_wrote_is_in_the_answer(
-    bench: Bench, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_nothing_that_an_agent_wrote_is_in_the_answer(bench: Bench) -> None:
     answer = await grade(bench, await make_agent(bench, "Ann"), await publish(bench, CONTENT))
     text = msgspec.json.encode(answer)
     assert b"fade" not in text
@@ -69,7 +63,7 @@ async def test_what_is_no_ref_is_a_bad_request(bench: Bench, ref: str) -> None:
 
 
 @pytest.mark.requirement("trial.grade-kind", "trial.grade-replay", "trial.grade-tape")
-async def test_what_has_no_grades_says_why(bench: Bench, autojump_clock: trio.testing.MockClock) -> None:
+async def test_what_has_no_grades_says_why(bench: Bench) -> None:
     ann = await make_agent(bench, "Eve")
     arena, _ = await artifacts.publish_one(bench)
     imported = trial(TAPE, Entry(ENTRY.ref, ENTRY.about, ENTRY.ticks))
@@ -88,9 +82,7 @@ async def test_what_has_no_grades_says_why(bench: Bench, autojump_clock: trio.te
 
 
 @pytest.mark.requirement("trial.grade-tape")
-async def test_an_imported_tape_is_graded_on_as_long_as_it_is_kept(
-    bench: Bench, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_an_imported_tape_is_graded_on_as_long_as_it_is_kept(bench: Bench) -> None:
     ann, tape = await make_agent(bench, "Ann"), foreign()
     await bring(bench, tape)
     calls = (Start(plan(on=tape.about.instrument)), Advance(len(tape)))
@@ -113,9 +105,7 @@ async def test_what_is_damaged_is_not_graded(bench: Bench) -> None:
 
 
 @pytest.mark.requirement("trial.grade-tool")
-async def test_progress_is_told_where_it_is_wanted(
-    bench: Bench, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_progress_is_told_where_it_is_wanted(bench: Bench) -> None:
     ref, ann, told = await publish(bench, CONTENT), await make_agent(bench, "Ann"), list[Any]()
 
     async def tell(event: bytes) -> None:
@@ -129,7 +119,7 @@ async def test_progress_is_told_where_it_is_wanted(
 
 
 @pytest.mark.requirement("trial.report")
-async def test_a_report_needs_the_ref_alone(bench: Bench, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_report_needs_the_ref_alone(bench: Bench) -> None:
     ref = await publish(bench, CONTENT)
     for who in (ANYONE, STRANGER, await make_agent(bench, "Bob")):
         shown = await bench.broker.report(who, ref)

@@ -66,7 +66,8 @@ from gateways.keyfile import KeyFileError, load_key
 READS: Final = (
     *("get_", "list_", "read_", "search_", "describe_", "test_", "wait_for_", "verify_", "whoami"),
     *("resolve_", "presence", "wire_info", "canonicalize", "receipt", "desk_rings"),
-    *("kestrel.validate", "kestrel.grade", "kestrel.session.resume", "kestrel.operation.", "kestrel.secrets.list"),
+    *("kestrel.validate", "kestrel.grade", "kestrel.secrets.list"),
+    *("kestrel.session.resume", "kestrel.operation."),
 )
 """How the tools begin that change nothing: all others take an idempotency_key."""
 MARKED: Final = 200

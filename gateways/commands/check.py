@@ -37,6 +37,7 @@ class Found(msgspec.Struct):
     messages: int = 0
     sessions: int = 0
     """Of the arena."""
+    trials: int = 0
     audited: int = 0
     """Rows of the audit log."""
 
@@ -49,8 +50,8 @@ class Found(msgspec.Struct):
 @click.pass_context
 def check(context: click.Context, data: Path, as_json: bool) -> int:
     """Look through a store or a backup: its schema and pages, every conversation's chain and signatures, documents
-    beside their logs, each stream's positions, the arena's sessions and points, and the audit log. Writes nothing; the
-    broker may run.
+    beside their logs, each stream's positions, the arena's sessions and points, trials (run again), and the audit log.
+    Writes nothing; the broker may run.
 
     Each fault is named on a line of its own. Exits 0 when all holds, 1 when something does not, 2 when there is
     nothing to look at.
@@ -102,6 +103,7 @@ def look_through(path: Path, quiet: bool, beside: Beside | None = None) -> Found
         channels=counts.channels,
         messages=counts.messages,
         sessions=counts.sessions,
+        trials=counts.trials,
         audited=counts.audited,
         seconds=seconds,
         count=number,
@@ -119,6 +121,8 @@ def report(found: Found) -> str:
         looked += f", {found.channels:,} channels, {found.messages:,} messages"
     if found.sessions:
         looked += f", {found.sessions:,} sessions of the arena"
+    if found.trials:
+        looked += f", {found.trials:,} trials"
     if found.audited:
         looked += f", {found.audited:,} rows of the audit log"
     verdict = "holds" if found.ok else f"{found.count:,} fault{'s' if found.count > 1 else ''}"

@@ -60,7 +60,7 @@ async def test_what_trainees_were_told_is_so_when_the_broker_is_killed_under_the
             await replay_answers(links)
         assert await broker.stop() == 0
     found = look_through(data / sqlite_file.FILE, True, beside_of(data))
-    assert (found.ok, found.faults) == (True, [])
+    assert (found.ok, found.faults, found.trials) == (True, [], trials)
     assert trials > 0
     assert answered(trainees) > 8 * ROUNDS, "too little load to tell anything"
 

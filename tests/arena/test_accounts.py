@@ -50,7 +50,8 @@ async def test_what_one_session_loses_the_others_of_the_account_have_not(bench: 
     seen = (await bench.call("get_session", ann, session_id=two["session_id"]))["session"]
     assert seen["account"] == one["account"]
     assert seen["net"] == 0
-    moved = await submit(bench, ann, seen, call("same"))  # it wins or loses: a likely guess may return its stake
+    # It wins or loses: a likely guess may just return its stake.
+    moved = await submit(bench, ann, seen, call("same"))
     assert moved["session"]["account"]["balance"] != 10_000
     recent = (await bench.call("get_agent", ann, agent_id=ann.agent))["arena"]["recent_sessions"]
     assert len({each["account"]["balance"] for each in recent}) == 1, "one account has one balance"

@@ -3,6 +3,7 @@
 ACTOR = "broker/actors/trial.py"
 CHECK = "broker/actors/check_trials.py"
 CORE = "broker/core/trials/session.py"
+RUN = "broker/core/trials/run.py"
 MILL = "broker/actors/mill.py"
 SESSION = "broker/actors/session.py"
 SLICES = "broker/core/trials/slices.py"
@@ -13,7 +14,12 @@ VIEWS = "broker/core/trials/views.py"
 MUTANTS = (
     ("trial.session-log", CORE, "kept.calls[-1] = Advance(kept.operation.ran)", "pass"),
     ("trial.session-versions", CORE, "if expected != row.version:", "if expected > row.version:"),
-    ("trial.session-exclusive", CORE, "    if running(row):\n        assert row", "    if False:\n        assert row"),
+    (
+        "trial.session-exclusive",
+        CORE,
+        "    if running(row):\n        assert row",
+        "    if False:\n        assert row",
+    ),
     ("trial.session-bounded", CORE, "if row.version >= MAX_CALLS:", "if False:"),
     ("trial.session-bounded", CORE, "if row.size + size > MAX_CALL_BYTES:", "if row.size > MAX_CALL_BYTES:"),
     ("trial.session-slices", CORE, "return [(tick, curve[tick - first])", "return [(tick, curve[0])"),
@@ -23,11 +29,16 @@ MUTANTS = (
     ("trial.session-once", ACTOR, "trial, self._trial = self._trial, None", "trial = self._trial"),
     ("trial.session-killed", ACTOR, "del self._curve[:]", "pass"),
     ("trial.session-operation", ACTOR, "ran=operation.ran + ran, fills=filled", "ran=ran, fills=filled"),
+    ("trial.bounds", RUN, "account.working = []\n                self._held.clear()", "account.working = []"),
+    ("trial.bounds", RUN, "close(account)\n                self._held.clear()", "close(account)"),
+    ("trial.bounds", RUN, "self._held[side] = held + account.working[-1].left", "pass"),
+    ("trial.bounds", RUN, "        self._held.clear()\n        fills", "        fills"),
     ("trial.session-idle", SESSION, "return await self.close(row)", "return None"),
     ("trial.session-rejected", SESSION, "if self._rejected >= REJECTED_KEPT:", "if False:"),
     ("trial.session-limits", TRAINEE, "if row.day != today:", "if False:"),
     ("trial.session-fair", MILL, "del self._lines[name]\n        one =", "one ="),
     ("trial.session-fair", MILL, "self._free_at = trio.current_time() + REST_S", "pass"),
+    ("trial.session-fair", MILL, "if event.is_set():", "if False:"),
     ("trial.session-killed", MILL, "        await self._find()\n", ""),
     ("trial.session-waits", TOOLS, "if waited.cancelled_caught:", "if False:"),
     ("trial.session-own", TOOLS, 'return NO_OPERATION if row.code == "NOT_FOUND" else row', "return row"),

@@ -72,13 +72,24 @@ def pnl(account: Account, tape: Tape, tick: int) -> int:
 
 
 def send(
-    account: Account, bounds: Bounds, side: Side, size: int, price: int | None, dies: int | None
+    account: Account,
+    bounds: Bounds,
+    side: Side,
+    size: int,
+    price: int | None,
+    dies: int | None,
+    held: int | None = None,
 ) -> bool:
-    """Send an order, cut to the bounds. False: a bound (or a size below 1) keeps it from being sent."""
+    """Send an order, cut to the bounds. False: a bound (or a size below 1) keeps it from being sent. `held`: what
+    `exposed` gives, where that is known: it looks at all that rests."""
     if size < 1:
         return False
-    room = bounds.position - exposed(account, side)
-    if account.sent >= bounds.orders or room < 1:
+    if account.sent >= bounds.orders:
+        account.avoided += 1
+        return False
+    held = exposed(account, side) if held is None else held
+    room = bounds.position - held
+    if room < 1:
         account.avoided += 1
         return False
     if size > room:

@@ -14,7 +14,18 @@ import msgspec
 from broker.core.plan.program import Program, Send, View, compile_plan
 from broker.core.plan.tree import Plan
 from broker.core.tapes.tape import Tape
-from broker.core.trials.account import UNBOUNDED, Account, Bounds, Fill, Side, close, pnl, send, trade
+from broker.core.trials.account import (
+    UNBOUNDED,
+    Account,
+    Bounds,
+    Fill,
+    Side,
+    close,
+    exposed,
+    pnl,
+    send,
+    trade,
+)
 
 Why = Literal["rule", "loss", "until", "tape"]
 """Why a run is over, or about to be: a rule stood down, the loss bound was reached, or it was the last tick of the
@@ -46,6 +57,8 @@ class Run:
         self._bounds = bounds_of(plan)
         self._program = warmed(compile_plan(plan), tape, place.tick)
         self._view = View(tick=0, bid=0, ask=0)
+        self._held: dict[Side, int] = {}
+        """What is exposed on a side, as far as it is known in this tick: a plan may send hundreds of orders in one."""
 
     @property
     def outcome(self) -> Outcome:
@@ -66,6 +79,7 @@ class Run:
 
     def _tick(self, tick: int) -> list[Fill]:
         place, account = self.place, self.place.account
+        self._held.clear()
         fills = trade(account, self._tape, tick) if account.working else []
         made = pnl(account, self._tape, tick)
         if self.curve is not None:
@@ -96,8 +110,10 @@ class Run:
                 self.send(action.side, action.size, action.price, action.tif, tick)
             elif action.word == "cancel":
                 account.working = []
+                self._held.clear()
             elif action.word == "flatten":
                 close(account)
+                self._held.clear()
             else:
                 self._end("rule")
 
@@ -106,7 +122,13 @@ class Run:
     ) -> bool:
         """Send an order at a tick, cut to the bounds; False: a bound kept it back."""
         dies = None if tif == "gtc" else tick + 1 if tif == "ioc" else tick + tif
-        return send(self.place.account, self._bounds, side, size, price, dies)
+        account, held = self.place.account, self._held.get(side)
+        if held is None:
+            held = self._held[side] = exposed(account, side)
+        sent = send(account, self._bounds, side, size, price, dies, held)
+        if sent:
+            self._held[side] = held + account.working[-1].left
+        return sent
 
     def _end(self, why: Why) -> None:
         close(self.place.account)

@@ -15,8 +15,8 @@ TICK: Final = 40
 """What a tick costs whatever its plan does, in steps of a plan's cost."""
 RESTING: Final = 8
 """What an order that rests costs a tick."""
-AT_ONCE: Final = 64
-"""Ticks between two looks at what they cost, since a rule may send orders that rest."""
+AT_ONCE: Final = 8
+"""Ticks between two looks at what they cost: a plan may send hundreds of orders in one, and they may rest."""
 
 
 def advance_slice(

@@ -116,6 +116,27 @@ def test_flatten_closes_and_goes_on() -> None:
     assert made.place.account.position == 10
 
 
+@pytest.mark.requirement("trial.bounds")
+@pytest.mark.parametrize(
+    ("actions", "left"),
+    [
+        ("buy 60 at 1 gtc, buy 60 at 1 gtc, buy 60 at 1 gtc", [60, 40]),
+        ("buy 60 at 1 gtc, cancel, buy 60 at 1 gtc", [60]),
+        ("buy 60 at 1 gtc, flatten, buy 60 at 1 gtc", [60]),
+        ("buy 60 at 1 gtc, sell 90 at 500 gtc, sell 90 at 500 gtc", [60, 90, 10]),
+    ],
+)
+def test_each_order_of_a_tick_finds_the_room_that_those_before_it_left(actions: str, left: list[int]) -> None:
+    made, _ = run(FLAT, HEAD + f"when tick = 2: {actions}")
+    assert [order.left for order in made.place.account.working] == left
+
+
+@pytest.mark.requirement("trial.bounds")
+def test_what_died_makes_room_for_the_orders_of_its_tick() -> None:
+    made, _ = run(FLAT, HEAD + "when tick = 2: buy 90 at 1 when tick = 3: buy 90 at 1 gtc")
+    assert [order.left for order in made.place.account.working] == [90]
+
+
 @pytest.mark.requirement("trial.runs")
 def test_the_tape_ends_with_a_position_that_is_marked() -> None:
     made, _ = run(FLAT, HEAD + "when tick = 11: stand_down when tick = 1: buy 10 at ask")

@@ -20,7 +20,7 @@ MUTANTS = (
     ("trial.grades", GRADE, "height = max(height, made)", "height = made"),
     ("trial.grades", GRADE, "brought > 0", "brought >= 0"),
     ("trial.grades", GRADE, "lots.pop(0)", "lots.pop()"),
-    ("trial.bounds", ACCOUNT, "room = bounds.position - exposed(account, side)", "room = bounds.position"),
+    ("trial.bounds", ACCOUNT, "room = bounds.position - held", "room = bounds.position"),
     ("trial.bounds", ACCOUNT, "account.sent >= bounds.orders", "account.sent > bounds.orders"),
     ("trial.fills", ACCOUNT, "there[order.side] -= part", "pass"),
     ("trial.fills", ACCOUNT, "order.dies > tick", "order.dies >= tick"),

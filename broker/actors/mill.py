@@ -98,7 +98,10 @@ class Mill:
             try:
                 await event.wait()
             except trio.Cancelled:
-                self._turns.remove(agent_id, event)
+                if event.is_set():  # the turn came in the moment in which the wait was given up
+                    self._pass_on()
+                else:
+                    self._turns.remove(agent_id, event)
                 raise
         self._busy = True
         try:
@@ -106,10 +109,14 @@ class Mill:
             yield
         finally:
             self._free_at = trio.current_time() + REST_S
-            if self._turns:
-                self._turns.next()[1].set()
-            else:
-                self._busy = False
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """A turn is over: it is the next one's, or nobody's."""
+        if self._turns:
+            self._turns.next()[1].set()
+        else:
+            self._busy = False
 
     def began(self, agent_id: str, session_id: str) -> None:
         """A trial has an operation under way, which goes on from now on; twice does nothing."""

@@ -65,6 +65,28 @@ async def test_turns_are_one_at_a_time_in_turn_by_agent(autojump_clock: MockCloc
     assert trio.current_time() == pytest.approx(5 + 4 * REST_S), "between two turns the loop is others'"
 
 
+@pytest.mark.requirement("trial.session-fair")
+async def test_a_turn_that_comes_as_its_wait_is_given_up_is_the_next_one_s(autojump_clock: MockClock) -> None:
+    made, given_up, turns = mill(), trio.CancelScope(), list[str]()
+
+    async def work(name: str, scope: trio.CancelScope) -> None:
+        with scope:
+            async with made.turn(name):
+                turns.append(name)
+
+    async with trio.open_nursery() as nursery:
+        async with made.turn("a"):
+            for name, scope in (("b", given_up), ("c", trio.CancelScope())):
+                nursery.start_soon(work, name, scope)
+                await wait_all_tasks_blocked()
+            given_up.cancel()  # and before b hears of it, a's turn is over
+        with trio.fail_after(1):
+            await wait_all_tasks_blocked(REST_S * 2)
+    assert turns == ["c"]
+    with trio.fail_after(1):
+        await work("d", trio.CancelScope())
+
+
 async def test_who_gives_up_waiting_leaves_the_line(autojump_clock: MockClock) -> None:
     made = mill()
     async with made.turn("a"):

@@ -41,6 +41,7 @@ def grammar() -> Iterator[str]:
 def limits() -> Iterator[str]:
     """What a plan may have at most."""
     from broker.core.plan import limits as at
+    from broker.core.plan.tree import MOST
 
     yield from _table(
         ("at most", "of"),
@@ -52,6 +53,7 @@ def limits() -> Iterator[str]:
             (f"{at.MAX_DEPTH}", "levels of a rule, as its JSON is nested"),
             (f"{at.MAX_BACK:,}", "ticks that a rule looks back"),
             (f"{at.MAX_COST:,}", "steps of one tick"),
+            (f"{MOST:,}", "a number, written or worked out of numbers; of money that many millionths"),
             (f"{at.MAX_POSITION:,}", "units of a position"),
             (f"{at.MAX_ORDERS:,}", "orders"),
             (f"{at.MAX_UNTIL:,}", "the last tick"),

@@ -8,6 +8,12 @@ MUTANTS = (
     ("plan.bounded", FOLDER + "check.py", "(steps := cost(plan)) > MAX_COST", "(steps := cost(plan)) < 0"),
     (
         "plan.bounded",
+        FOLDER + "check.py",
+        "value is None or abs(value) <= 2 * MOST",
+        "True",
+    ),
+    (
+        "plan.bounded",
         FOLDER + "limits.py",
         "ago + valued(look.ticks, values) - 1",
         "valued(look.ticks, values) - 1",

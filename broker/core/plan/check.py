@@ -78,6 +78,8 @@ class _Checker:
         for raw, made in built:
             self._looks(raw, made, values)
         for raw, made in () if self._found else built:  # nothing is divided by 0 any more
+            self._large(raw, made, values)
+        for raw, made in () if self._found else built:
             self._orders(raw, made, bound, values)
         if not self._found and (steps := cost(plan)) > MAX_COST:
             self._found.add("limit", built[0][0].at, f"a tick takes {steps} steps, and may take {MAX_COST}")
@@ -274,6 +276,14 @@ class _Checker:
         if back(look, values) > MAX_BACK:
             self._found.add("limit", place, f"a rule looks back at most {MAX_BACK} ticks")
 
+    def _large(self, raw: r.Rule, rule: tree.Rule, values: dict[str, int]) -> None:
+        """What is made of numbers is no greater than one that is written may be: else it has thousands of digits."""
+        for place, node in pairs(raw, rule):
+            if not isinstance(node, tree.Calc) or _within(node, values):
+                continue
+            if _within(node.left, values) and _within(node.right, values):
+                self._found.add("limit", place, f"a number is at most {MOST}, also one that is worked out")
+
     def _orders(self, raw: r.Rule, rule: tree.Rule, bound: tree.Bound, values: dict[str, int]) -> None:
         """An order whose size and price are known beforehand is one that can be sent."""
         for place, do in zip(raw.do, rule.do, strict=True):
@@ -288,6 +298,11 @@ class _Checker:
                 self._found.add("bound", place.size.at, said)
             if price is not None and price < 2:
                 self._found.add("number", place.price.at, "an order's price is at least 1")
+
+
+def _within(expr: tree.Expr, values: dict[str, int]) -> bool:
+    value = fixed(expr, values)
+    return value is None or abs(value) <= 2 * MOST
 
 
 def pairs(raw: object, node: object) -> list[tuple[Span, object]]:

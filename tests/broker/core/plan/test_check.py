@@ -1,5 +1,7 @@
 """Is it all there, does it fit together, is it within the limits?"""
 
+import functools
+
 import pytest
 
 from broker.core.plan.diagnostics import apply
@@ -7,6 +9,8 @@ from broker.core.plan.read import Checked, read_plan
 from tests.support.plans import FADE, HEAD
 
 RULE = "when tick > 1: cancel\n"
+PRODUCT = functools.reduce(lambda inner, _: f"({inner}*{inner})", range(8), "a")
+"""Thousands of digits, where a is of fifteen."""
 DIVIDED = "what is divided by is above 0"
 CASES = [
     ("plan.bounds", FADE.replace(HEAD.splitlines(True)[2], ""), "bound", 3, "bound is missing"),
@@ -38,6 +42,9 @@ CASES = [
     ("plan.bounded", f"{HEAD}when mid > avg(mid[1], 4097): cancel", "limit", 4, "a rule looks back at most 4096 ticks"),
     ("plan.bounded", f"{HEAD}when tick > 1000000000000001: cancel", "limit", 4, "a number is at most"),
     ("plan.bounded", f"{HEAD}when pnl > 1000000001: cancel", "limit", 4, "money is at most 1000000000"),
+    ("plan.bounded", f"{HEAD}when tick > 4 * 250000000000001: cancel", "limit", 4, "also one that is worked out"),
+    ("plan.bounded", HEAD + f"let a = {10**15}\nwhen 0 < {PRODUCT}: cancel", "limit", 5, "also one that is worked out"),
+    ("plan.bounded", f"{HEAD}when tick > 1: buy {PRODUCT.replace('a', '9' * 15)} at 1", "limit", 4, "worked out"),
     ("plan.bounded", HEAD + RULE * 65, "limit", 68, "a plan has at most 64 rules"),
     ("plan.bounded", HEAD + "".join(f"let x{n} = 1\n" for n in range(33)) + RULE, "limit", 36, "at most 32 lets"),
     ("plan.bounded", f"{HEAD}when tick{' + 1' * 15} > 1: cancel", "limit", 4, "at most 16 deep, and this one 17"),

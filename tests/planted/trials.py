@@ -42,6 +42,12 @@ MUTANTS = (
     ("trial.session-killed", MILL, "        await self._find()\n", ""),
     ("trial.session-waits", TOOLS, "if waited.cancelled_caught:", "if False:"),
     ("trial.session-own", TOOLS, 'return NO_OPERATION if row.code == "NOT_FOUND" else row', "return row"),
+    (
+        "trial.session-tape",
+        CORE,
+        'if not there:\n        return ["finalize"]',
+        "if False:\n        return []",
+    ),
     ("trial.session-check", CHECK, "if ran.fills != kept.fills:", "if False:"),
     ("trial.session-check", CHECK, "place=ran.trial.place, pnl", "pnl"),
 )

@@ -20,5 +20,6 @@ REQUIREMENTS: dict[str, str] = {
     "trial.session-expect": "a program of calls, failing commits and restarts is answered as the law says",
     "trial.session-shapes": "transport fault, refusal and stand-down are three shapes, for each tool over MCP",
     "trial.session-plans": "a plan that does not hold is validate's result, and a refusal of start and revise",
+    "trial.session-tape": "a trial whose tape was removed runs no more, is looked at, and finalized",
     "trial.session-check": "turret check runs each trial again, and names what is not what its calls come to",
 }

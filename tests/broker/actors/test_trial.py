@@ -268,6 +268,7 @@ async def test_money_that_no_json_keeps_whole_has_no_artifact_and_still_an_end(
 # ── A tape that is not there ──
 
 
+@pytest.mark.requirement("trial.session-tape")
 async def test_a_trial_on_an_imported_tape_goes_on_and_without_it_only_ends(
     slow: None, autojump_clock: MockClock
 ) -> None:

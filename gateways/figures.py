@@ -177,7 +177,7 @@ FIGURES: Final = (
         "turret_arena_rejected_total",
         "counter",
         "Attempts to act that a session rejected, by the refusal's code.",
-        ("code",),
+        ("reason",),
         "actions_rejected",
     ),
     Figure("turret_actors", "gauge", "Actors in memory by kind.", ("kind",), "actors"),

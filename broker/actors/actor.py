@@ -229,15 +229,15 @@ class Actor(ABC, Generic[StateT]):
                     Unavailable
                 ) as error:  # the store has named it; who asks is told, and the next one tries again
                     fate, self._unread = self._refusal(error), error
+                except trio.Cancelled:  # here, since the nursery hands it on in a group
+                    fate, self._unread = GONE, Unavailable("the broker is stopping")
+                    raise
                 else:
                     fate, self._unread = GONE, None
                     self._busy = False
                     self._loaded.set()
                     await self._serve()
                 self.nursery.cancel_scope.cancel()
-        except trio.Cancelled:
-            fate, self._unread = GONE, None
-            raise
         finally:
             self.gone = True
             self._loaded.set()

@@ -196,6 +196,36 @@ async def test_a_conflict_means_reading_again_and_the_letter_is_asked_again() ->
         nursery.cancel_scope.cancel()
 
 
+class Slow(Counter):
+    """Whose state takes for ever to read."""
+
+    async def load(self) -> int:
+        await trio.sleep_forever()
+        return 0
+
+
+async def test_who_waits_for_an_actor_that_is_cancelled_while_it_reads_hears_that_the_broker_stops() -> None:
+    """Neither a fault, nor that there is no such thing."""
+    told: list[Any] = []
+
+    async def wait(actor: Actor[Any]) -> None:
+        with pytest.raises(Unavailable, match="stopping"):
+            await actor.wait_loaded()
+        told.append(actor.gone)
+
+    async with trio.open_nursery() as outer:
+        async with trio.open_nursery() as nursery:
+            house = House(nursery, idle_s=60.0)
+            house.add("slow", lambda key: Slow(key, store=MemoryStore(), mailbox=4, commit_timeout_s=5.0))
+            actor = house.actor("slow", "k")
+            actor.post(Letter("a", told.append))
+            outer.start_soon(wait, actor)
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    assert told == [GONE, True]
+    assert house.crashes == 0
+
+
 async def test_a_crash_is_contained_told_to_its_caller_and_healed_by_the_log(caplog: Any) -> None:
     store = MemoryStore()
     async with trio.open_nursery() as nursery:

@@ -100,9 +100,10 @@ def _measure(broker: Broker, hall: Hall, options: argparse.Namespace, report: di
                 for _ in range(options.runs)
             ]
             most = statistics.median(each.actions_per_s for each in runs)
-        rate = (
-            most * float(options.rate[:-1]) / 100 if options.rate.endswith("%") else float(options.rate or 0)
-        )
+        if options.rate.endswith("%"):
+            rate = max(1.0, most * float(options.rate[:-1]) / 100)  # a machine may have had no time at all
+        else:
+            rate = float(options.rate or 0)
         if rate:
             name = f"open, {rate:,.0f}/s"
             runs += [

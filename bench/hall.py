@@ -57,7 +57,7 @@ class Hall:
         found = drive()
         busy, cpu = busy_s() - busy, cpu_s(self._broker.pid) - cpu
         lag.add(scraped, self._broker.metrics())
-        count, took = max(1, len(found.latencies)), found.seconds
+        count, took = max(1, len(found.latencies)), max(1e-6, found.seconds)
         run = Run(
             over=self._over,
             loop=loop,

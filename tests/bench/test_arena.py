@@ -11,7 +11,7 @@ from bench.kit.websocket import Lost
 from bench.players import Play
 from bench.seats import Outcome, Session
 
-TINY = ["--seconds", "0.05", "--sessions", "4", "--agents", "2", "--json"]
+TINY = ["--seconds", "0.15", "--sessions", "4", "--agents", "2", "--json"]
 
 
 def run(capsys: pytest.CaptureFixture[str], *given: str, code: int = 0) -> dict[str, Any]:

@@ -24,7 +24,7 @@ MUTANTS = (
     ("trial.bounds", ACCOUNT, "account.sent >= bounds.orders", "account.sent > bounds.orders"),
     ("trial.fills", ACCOUNT, "there[order.side] -= part", "pass"),
     ("trial.fills", ACCOUNT, "order.dies > tick", "order.dies >= tick"),
-    ("trial.fills", ACCOUNT, "size if side == \"buy\" else -size\n    fee", "size\n    fee"),
+    ("trial.fills", ACCOUNT, 'size if side == "buy" else -size\n    fee', "size\n    fee"),
     ("tape.import-errors", CSV, "        if bid > ask:", "        if False:"),
     ("tape.import-errors", CSV, "elif time - last != step:", "elif time - last < 0:"),
     ("tape.import-errors", CSV, "    if time.tzinfo is None:", "    if False:"),

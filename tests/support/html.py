@@ -109,7 +109,9 @@ class Document(HTMLParser):
 
     def _look_at_frame(self) -> None:
         for tag in ("html", "head", "title", "body", "main", "h1", "header"):
-            found = [each for each in self.all(tag) if each.inside("svg") is None]  # a picture has a title, too
+            found = [
+                each for each in self.all(tag) if each.inside("svg") is None
+            ]  # a picture has a title, too
             if len(found) != 1:
                 self.faults.append(f"{len(found)} <{tag}>")
         if any(

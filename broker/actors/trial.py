@@ -62,6 +62,9 @@ FILLS: Final = 100
 MANY: Final = 1_000
 """Fills of an artifact that is written beside the loop."""
 ROWS: Final = 50
+TOO_MUCH: Final = refuse(
+    "LIMIT_EXCEEDED", "this would make more money than a trial can keep; finalize it", reason="money"
+)
 _EVENT: Final[Any] = core.Event
 
 
@@ -197,7 +200,11 @@ class TrialActor(SessionActor[TrialRow]):
 
     async def _go(self, row: TrialRow, command: Do, trial: Trial, ticks: int) -> Any:
         steps = INLINE if self._mill.waiting < CROWD else STEPS
-        ran, fills, whole = await self._run(row, trial, ticks, steps)
+        try:
+            ran, fills, whole = await self._run(row, trial, ticks, steps)
+        except OverflowError:
+            self._trial = None
+            return await self._refuse(command, core.read_call(command.call), TOO_MUCH)
         event: Done | Began
         if whole:
             event = Done(Advance(ran), fills, self._marks(trial))
@@ -222,7 +229,11 @@ class TrialActor(SessionActor[TrialRow]):
         trial = await self._working(row)
         if trial is None:
             return await self._give_up(row, operation)
-        ran, fills, last = await self._run(row, trial, operation.ticks - operation.ran, PART)
+        try:
+            ran, fills, last = await self._run(row, trial, operation.ticks - operation.ran, PART)
+        except OverflowError:
+            self._trial = None
+            return await self._give_up(row, operation)
         filled = operation.fills + len(fills)
         now = replace(operation, ran=operation.ran + ran, fills=filled, done=last)
         event = Ran(ran, fills, self._marks(trial), last)
@@ -233,7 +244,7 @@ class TrialActor(SessionActor[TrialRow]):
         return answer
 
     async def _give_up(self, row: TrialRow, operation: Operation) -> Any:
-        """Its tape is gone: the operation ends where it is."""
+        """Its tape is gone, or it makes more money than can be kept: the operation ends where it is."""
         now = self.clock.now_ms()
         after = replace(
             row,
@@ -250,7 +261,8 @@ class TrialActor(SessionActor[TrialRow]):
 
     async def _run(self, row: TrialRow, trial: Trial, ticks: int, steps: int) -> tuple[int, list[Fill], bool]:
         """Run ticks in slices, until so many steps were taken: those that were run, what was filled, and whether it was
-        all that there is to run."""
+        all that there is to run. Raises OverflowError for money that no document keeps (its numbers have 64 bits); the
+        working copy is then of no more use."""
         ran, fills, room = 0, list[Fill](), MAX_FILLS - row.fills
         while (whole := ran >= ticks or trial.place.over is not None or len(fills) >= room) is False:
             if steps <= 0:
@@ -260,6 +272,7 @@ class TrialActor(SessionActor[TrialRow]):
                     trial, ticks - ran, room - len(fills), self._cost, min(steps, STEPS)
                 )
             ran, steps, fills = ran + more, steps - spent, fills + filled
+            array("q", (trial.place.account.cash,))
         return ran, fills, whole
 
     async def _finalize(self, row: TrialRow, command: Finalize) -> Any:

@@ -38,6 +38,7 @@ MUTANTS = (
     ("trial.session-limits", TRAINEE, "if row.day != today:", "if False:"),
     ("trial.session-fair", MILL, "del self._lines[name]\n        one =", "one ="),
     ("trial.session-fair", MILL, "self._free_at = trio.current_time() + REST_S", "pass"),
+    ("trial.session-money", ACTOR, 'array("q", (trial.place.account.cash,))', "pass"),
     ("trial.session-fair", MILL, "if event.is_set():", "if False:"),
     ("trial.session-killed", MILL, "        await self._find()\n", ""),
     ("trial.session-waits", TOOLS, "if waited.cancelled_caught:", "if False:"),

@@ -1,5 +1,6 @@
 """A trial: its calls, its operations, what failures leave of it."""
 
+from array import array
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from broker.clock import VirtualClock
 from broker.core.arena import rejected_log, session_log
 from broker.core.tapes.catalog import TapeRow
 from broker.core.tapes.synthetic import KINDS, make
+from broker.core.tapes.tape import About, Tape
 from broker.core.trials.script import Advance, artifact_of, read_artifact, replay
 from broker.core.trials.session import MAX_FILLS, Opened, Ran
 from broker.store.memory import MemoryStore
@@ -263,6 +265,50 @@ async def test_money_that_no_json_keeps_whole_has_no_artifact_and_still_an_end(
         await trio.sleep(1.1 * HOUR_S)
         shown = await resumed(bench, ann, seen)
         assert (shown["ended"], shown.get("artifact")) == ("expired", None)
+
+
+def soaring() -> Tape:
+    """A tape of yen that rises so far that 64 bits do not keep what a great position makes."""
+    prices = [150_000 + 10_000 * n for n in range(60)]
+    about = About("USDJPY", 0, 1_000, 1_000, 0, sized=False)
+    return Tape(about, array("q", prices), array("q", prices), array("q"))
+
+
+GREEDY = (
+    QUIET.replace("EURUSD", "USDJPY").replace("1000,", f"{10**12},").replace("loss 100,", "loss 1000000000,")
+)
+"""Holds what makes more than any JSON keeps."""
+
+
+@pytest.mark.requirement("trial.session-money")
+@pytest.mark.parametrize(("size", "ticks"), [(10**12, 1), (6 * 10**10, 60)], ids=["cash", "curve"])
+async def test_money_beyond_64_bits_is_refused_and_the_trial_stays_as_it_was(
+    bench: Bench, size: int, ticks: int
+) -> None:
+    ann = await make_agent(bench, "Ann")
+    seen = await started(bench, ann, GREEDY, entry=(await bring(bench, soaring()))["index"])
+    seen = await do(bench, ann, seen, "submit", order={"side": "buy", "size": size})
+    refused = await do(bench, ann, seen, "advance", ticks=ticks)
+    assert (refused.code, refused.detail["reason"]) == ("LIMIT_EXCEEDED", "money")
+    assert "ref" in await do(bench, ann, seen, "finalize")
+
+
+@pytest.mark.requirement("trial.session-money")
+async def test_an_operation_ends_before_money_beyond_64_bits(
+    slow: None, autojump_clock: MockClock, bench: Bench
+) -> None:
+    ann = await make_agent(bench, "Ann")
+    text = GREEDY + f"\nwhen tick = 45: buy {10**12} at ask + 99999"
+    begun = await do(
+        bench,
+        ann,
+        await started(bench, ann, text, entry=(await bring(bench, soaring()))["index"]),
+        "advance",
+        ticks=60,
+    )
+    done = await whole(bench, ann, begun)
+    assert (done["outcome"], done["ran"] < 60, done["version"]) == ("RUNNING", True, 2)
+    assert "ref" in await do(bench, ann, done, "finalize")
 
 
 # ── A tape that is not there ──

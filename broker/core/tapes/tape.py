@@ -6,6 +6,7 @@
 """
 
 import hashlib
+import io
 from array import array
 from collections.abc import Iterator
 from typing import Final
@@ -74,11 +75,14 @@ def read_tape(content: bytes) -> Tape:
     head, _, rest = content.partition(b"\n")
     about = msgspec.json.decode(head, type=About)
     columns = 3 if about.sized else 2
-    numbers = [line.split(b",") for line in rest.split(b"\n")[:-1]]
-    if any(len(row) != columns for row in numbers):
-        raise ValueError("a line of a tape has one number a column")
-    bids, asks = (array("q", (int(row[at]) for row in numbers)) for at in (0, 1))
-    sizes = array("q", (int(row[2]) for row in numbers)) if about.sized else array("q")
+    numbers = array("q")
+    for line in io.BytesIO(rest):  # a list of all fields would take 300 MB of the longest tape
+        row = line.split(b",")
+        if len(row) != columns:
+            raise ValueError("a line of a tape has one number a column")
+        numbers.extend(map(int, row))
+    bids, asks = numbers[::columns], numbers[1::columns]
+    sizes = numbers[2::columns] if about.sized else array("q")
     tape = Tape(about, bids, asks, sizes)
     if tape.content() != content:
         raise ValueError("a tape is written in one way only")

@@ -1,12 +1,14 @@
 """A tape, its bytes and its name."""
 
 import hashlib
+import tracemalloc
 from array import array
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import About, Tape, read_tape
 
 ABOUT = About("EURUSD", 1_767_225_600_000, 1000, 10, 2, False)
@@ -66,3 +68,15 @@ def test_what_is_written_is_read_back(sized: bool, rows: list[tuple[int, int, in
 def test_what_is_written_otherwise_is_no_tape(content: bytes) -> None:
     with pytest.raises((ValueError, OverflowError)):
         read_tape(content)
+
+
+@pytest.mark.requirement("tape.one-form")
+def test_a_tape_is_read_in_some_times_the_room_that_it_takes() -> None:
+    content = make(KINDS["trend"], 1, 5_000).content()
+    tracemalloc.start()
+    try:
+        read_tape(content)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 18 * len(content)

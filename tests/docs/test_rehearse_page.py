@@ -87,7 +87,7 @@ async def test_a_plan_is_rehearsed_graded_and_deals(turret: Turret, monkeypatch:
                 assert (await turret(*line)).code == 0
             async with running(NAMES[0], live, turret.directory) as rehearsal:
                 out = await said(rehearsal)
-                assert re.fullmatch(shaped(rehearsed), out), out
+                assert out == rehearsed, "the same ref too, on every machine"
             ref = out.split()[-1]
             async with running(NAMES[1], live, turret.directory) as desk:
                 assert await said(desk, "open") == "BRAV is open\n"

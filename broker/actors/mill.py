@@ -150,15 +150,19 @@ class Mill:
         await self._find()
         async with trio.open_nursery() as nursery:
             for _ in range(AT_ONCE):
-                nursery.start_soon(self._work)
+                nursery.start_soon(self._work, nursery)
 
     async def _find(self) -> None:
-        """What is under way by the store, at the start."""
+        """What is under way by the store, at the start: all of it."""
+        limit = PAGE
         while True:
             try:
-                found = await self._store.due("trial", "running", 1, PAGE)
+                found = await self._store.due("trial", "running", 1, limit)
             except Unavailable:
                 await trio.sleep(RETRY_S)
+                continue
+            if len(found) == limit:
+                limit *= 2
                 continue
             for document in found:
                 try:
@@ -168,24 +172,34 @@ class Mill:
                 self.began(row.agent_id, document.id)
             return
 
-    async def _work(self) -> None:
+    async def _work(self, nursery: trio.Nursery) -> None:
         while True:
             while not self._waiting:
                 await self._idle.park()
             agent_id, session_id = self._waiting.next()
-            if await self._part(session_id):
+            more = await self._part(session_id)
+            if more is None:  # who floods a trial of its own holds up nobody else's
+                nursery.start_soon(self._later, agent_id, session_id)
+            elif more:
                 self._waiting.add(agent_id, session_id)
             else:
                 self._known.discard(session_id)
 
-    async def _part(self, session_id: str) -> bool:
-        """Have one more part of an operation done; whether there is more of it."""
+    async def _later(self, agent_id: str, session_id: str) -> None:
+        await trio.sleep(RETRY_S)
+        self._waiting.add(agent_id, session_id)
+        self._idle.unpark()
+
+    async def _part(self, session_id: str) -> bool | None:
+        """Have one more part of an operation done; whether there is more of it. None: its mailbox is full now."""
         try:
             answer = await self._house.ask("trial", session_id, Go())
         except Crashed:  # the house has logged it; who resumes it tries again
             return False
         if isinstance(answer, Refusal):
             log.warning("a trial goes on later: %s", answer.code)
+            if answer.code == "overloaded":
+                return None
             await trio.sleep(RETRY_S)
             return True
         return bool(answer)

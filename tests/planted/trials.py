@@ -40,6 +40,8 @@ MUTANTS = (
     ("trial.session-fair", MILL, "self._free_at = trio.current_time() + REST_S", "pass"),
     ("trial.session-money", ACTOR, 'array("q", (trial.place.account.cash,))', "pass"),
     ("trial.session-fair", MILL, "if event.is_set():", "if False:"),
+    ("trial.session-fair", MILL, 'if answer.code == "overloaded":', "if False:"),
+    ("trial.session-killed", MILL, "if len(found) == limit:", "if False:"),
     ("trial.session-killed", MILL, "        await self._find()\n", ""),
     ("trial.session-waits", TOOLS, "if waited.cancelled_caught:", "if False:"),
     ("trial.session-own", TOOLS, 'return NO_OPERATION if row.code == "NOT_FOUND" else row', "return row"),

@@ -19,11 +19,13 @@ class House:
     def __init__(self, **left: Any) -> None:
         self.left = left
         self.asked: list[str] = []
+        self.started: dict[str, float] = {}
         self.at_once = self.most = 0
 
     async def ask(self, kind: str, key: str, command: Any) -> Any:
         assert (kind, command) == ("trial", Go())
         self.asked.append(key)
+        self.started.setdefault(key, trio.current_time())
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         await trio.sleep(1)
@@ -153,6 +155,39 @@ async def test_a_start_finds_what_is_under_way_and_passes_by_what_is_damaged(
         await trio.sleep(5)
         nursery.cancel_scope.cancel()
     assert house.asked == ["a"]
+
+
+@pytest.mark.requirement("trial.session-killed")
+async def test_a_start_finds_all_that_is_under_way(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.actors.mill.PAGE", 2)
+    names = [f"t{n}" for n in range(5)]
+    house, store = House(**{name: [False] for name in names}), MemoryStore()
+    for name in names:
+        await store.commit(Unit(puts=(Put("trial", name, 0, b'{"agent_id":"ag"}', (("running", 1),)),)))
+    made = Mill(store, house)  # type: ignore[arg-type]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.run)
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    assert sorted(house.asked) == names
+
+
+@pytest.mark.requirement("trial.session-fair")
+async def test_trials_whose_mailboxes_are_full_hold_up_no_others(autojump_clock: MockClock) -> None:
+    full = refuse("overloaded", "its mailbox is full")
+    house = House(a=[full, False], b=[full, False], c=[True] * 3 + [False])
+    made = mill(house)
+    for name in "abc":
+        made.began(name, name)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.run)
+        await trio.sleep(8)
+        nursery.cancel_scope.cancel()
+    assert house.asked[:3] == ["a", "b", "c"]
+    assert house.started["c"] == 1.0, "as soon as a worker is free"
+    assert sorted(house.asked) == ["a", "a", "b", "b", *"cccc"]
 
 
 async def test_who_watches_hears_of_each_part_and_leaves_nothing(autojump_clock: MockClock) -> None:

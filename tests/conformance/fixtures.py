@@ -214,7 +214,6 @@ def with_fixtures(surface: Surface) -> Surface:
     changing.prompts.update(surface.prompts)
     own_read, own_watch = surface.read, surface.watch
     assert own_read is not None
-    assert own_watch is not None
 
     async def read(ask: Ask, uri: str) -> Any:
         found = contents(uri)
@@ -233,11 +232,13 @@ def with_fixtures(surface: Surface) -> Surface:
     )
 
 
-def watching(own: Watch) -> Watch:
-    """The fixtures' resources can be watched, and never change."""
+def watching(own: Watch | None) -> Watch:
+    """The fixtures' resources can be watched, and never change; of a face without changes they alone."""
     still = Lists(("resources",))
 
     async def watch(ask: Ask, uri: str) -> Updates | Missing | Any:
-        return still.watch("resources") if contents(uri) is not None else await own(ask, uri)
+        if contents(uri) is not None:
+            return still.watch("resources")
+        return Missing(uri) if own is None else await own(ask, uri)
 
     return watch

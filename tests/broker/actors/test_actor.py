@@ -213,15 +213,14 @@ async def test_who_waits_for_an_actor_that_is_cancelled_while_it_reads_hears_tha
             await actor.wait_loaded()
         told.append(actor.gone)
 
-    async with trio.open_nursery() as outer:
-        async with trio.open_nursery() as nursery:
-            house = House(nursery, idle_s=60.0)
-            house.add("slow", lambda key: Slow(key, store=MemoryStore(), mailbox=4, commit_timeout_s=5.0))
-            actor = house.actor("slow", "k")
-            actor.post(Letter("a", told.append))
-            outer.start_soon(wait, actor)
-            await wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
+    async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
+        house = House(nursery, idle_s=60.0)
+        house.add("slow", lambda key: Slow(key, store=MemoryStore(), mailbox=4, commit_timeout_s=5.0))
+        actor = house.actor("slow", "k")
+        actor.post(Letter("a", told.append))
+        outer.start_soon(wait, actor)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
     assert told == [GONE, True]
     assert house.crashes == 0
 

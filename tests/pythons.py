@@ -73,7 +73,9 @@ def make() -> dict[str, str]:
             assert isinstance(checked, Checked), checked
             plans.append(checked.plan)
         orders = (Submit("buy", 300, tif="gtc"), Submit("sell", 70, tape.bids[200], 5))
-        calls = (Start(plans[0]), Advance(199), *orders, Advance(301), Revise(plans[1]), Advance(2_000))
+        calls = [Start(plans[0]), Advance(199), *orders, Advance(301), Revise(plans[1])]
+        before = replay(tape, calls).trial.place.tick
+        calls.append(Advance(replay(tape, [*calls, Advance(700)]).trial.place.tick - before))
         content = artifact_of(entry, calls, replay(tape, calls))
         artifact = read_trial(content)
         assert isinstance(artifact, Artifact)

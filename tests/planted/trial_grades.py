@@ -64,6 +64,13 @@ MUTANTS = (
         '<title id="equity-title">{escape(TITLE)}</title>',
         "<title>{escape(TITLE)}</title>",
     ),
+    ("trial.grade-slices", REVIEW, "            yield trial.place.tick  #", "            pass  #"),
+    (
+        "trial.grade-replay",
+        REVIEW,
+        "(ran := trial.place.tick - began) != call.ticks",
+        "(ran := 0) > call.ticks",
+    ),
     (
         "trial.grade-command",
         COMMAND,

@@ -121,9 +121,13 @@ def run_again(artifact: Artifact, tape: Tape) -> Generator[int, None, Ran | Faul
         if isinstance(call, Start | Revise):
             first, price = first or call.plan, cost(call.plan)
         if isinstance(call, Advance):
+            began = trial.place.tick
             fills += yield from _advanced(trial, call.ticks, price, 0)
+            if (ran := trial.place.tick - began) != call.ticks:
+                return Fault("call", f"it says that {call.ticks} ticks were run, and {ran} are", n)
         else:
             trial.do(call)
+            yield trial.place.tick  # a plan takes milliseconds, and there may be thousands
     if first is None:
         return Fault("call", "it was never started", 0)
     other: array[int] = array("q")

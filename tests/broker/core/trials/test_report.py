@@ -29,7 +29,7 @@ def test_a_report_has_what_the_artifact_says_and_what_it_was_worth() -> None:
         Submit("buy", 5, 9, 3),
         Revise(plan()),
         Submit("sell", 1),
-        Advance(900),
+        Advance(550),
     ]
     content = trial(TAPE, ENTRY, *calls)
     artifact = read_trial(content)
@@ -38,7 +38,7 @@ def test_a_report_has_what_the_artifact_says_and_what_it_was_worth() -> None:
     assert isinstance(graded, Graded)
     shown = report_of("a" * 64, artifact, graded)
     assert shown.calls == [
-        "start", "advance 50", "submit: buy 5 at 9, 3 ticks", "revise", "submit: sell 1, ioc", "advance 900",
+        "start", "advance 50", "submit: buy 5 at 9, 3 ticks", "revise", "submit: sell 1, ioc", "advance 550",
     ]  # fmt: skip
     assert [n for n, _ in shown.plans] == [0, 3]
     assert (shown.tape, shown.about, shown.ticks) == (ENTRY.ref, ENTRY.about, 600)

@@ -166,7 +166,7 @@ def test_another_tape_is_none_to_grade_on(other: Any) -> None:
 def test_it_goes_on_in_pieces_that_are_bounded_and_change_nothing() -> None:
     long, entry = market(ticks=6_000)
     costly = plan("plan p 1 on EURCHF bound position 9, loss 2, orders 9, until 9000 when tick < 0: flatten")
-    calls = [Start(costly), Submit("buy", 3, tif="gtc"), Advance(2_500), Revise(plan()), Advance(10_000)]
+    calls = [Start(costly), Submit("buy", 3, tif="gtc"), Advance(2_500), Revise(plan()), Advance(502)]
     content = trial(long, entry, *calls)
     artifact = read(content)
     pieces, seen = run_again(artifact, long), [0]
@@ -182,6 +182,19 @@ def test_it_goes_on_in_pieces_that_are_bounded_and_change_nothing() -> None:
     assert seen[-1] == work(artifact) == 2 * artifact.result.ticks
     assert judge(content, artifact, ran) == review(content, artifact, long)
     assert ran.replayed.fills == replay(long, calls).fills
+
+
+@pytest.mark.requirement("trial.grade-slices")
+def test_a_thousand_plans_are_not_one_piece() -> None:
+    artifact = read(trial(TAPE, ENTRY, Start(plan()), Advance(1), *[Revise(plan())] * 5, Advance(2)))
+    assert len([each for each in run_again(artifact, TAPE) if each == 1]) >= 6
+
+
+@pytest.mark.requirement("trial.grade-replay")
+def test_an_advance_says_the_ticks_that_were_run() -> None:
+    fault = reviewed(trial(TAPE, ENTRY, Start(plan()), Advance(100), Advance(501)))
+    assert isinstance(fault, Fault)
+    assert (fault.what, fault.n) == ("call", 2)
 
 
 @pytest.mark.requirement("trial.grade-slices")

@@ -47,6 +47,10 @@ def _inline(node: Any, definitions: dict[str, Any], nulls: bool) -> Any:
         if not (key == "title" and isinstance(value, str))  # a member may be called title
         and not (key == "discriminator" and "mapping" in value)  # it points to definitions that are inlined
     }
+    if (parts := made.pop("prefixItems", None)) is not None:
+        # Of a tuple: its end is said by its length, and strict clients take no bare `false` for what follows.
+        kinds = [each for at, each in enumerate(parts) if each not in parts[:at]]
+        made["items"] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     if "type" not in made and all(isinstance(each, str) for each in made.get("enum", (None,))):
         made["type"] = "string"  # there are model APIs that take no enum without it
     options = made.pop("anyOf", None)

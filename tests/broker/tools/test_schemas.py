@@ -38,6 +38,8 @@ def test_every_tool_has_a_flat_described_schema() -> None:
         assert "anyOf" not in json.dumps(made.input_schema)
         assert "anyOf" not in made.output_schema
         assert '"type": ["' not in text, "a list of types is taken by few"
+        assert '"items": false' not in text, "a bare false is no schema to strict clients"
+
         assert made.description
         assert made.input_schema["type"] == made.output_schema["type"] == "object"
         assert "required" not in made.output_schema
@@ -55,3 +57,17 @@ def test_a_value_of_several_kinds_keeps_them_in_answers_and_is_of_one_among_para
     kinds = said["properties"]["data"]["anyOf"]
     assert [each["type"] for each in kinds] == ["object", "string", "number", "boolean", "null", "array"]
     assert kinds[-1]["items"]["anyOf"] == kinds[:-1]
+
+
+class Pairs(msgspec.Struct):
+    alike: tuple[int, int]
+    mixed: tuple[int, str]
+
+
+def test_a_tuple_says_its_parts_and_its_length() -> None:
+    length = {"type": "array", "minItems": 2, "maxItems": 2}
+    number, text = {"type": "integer"}, {"type": "string"}
+    assert flat(Pairs)["properties"] == {
+        "alike": {**length, "items": number},
+        "mixed": {**length, "items": {"anyOf": [number, text]}},
+    }

@@ -1,11 +1,12 @@
 """How fast are plans read, and how fast do they run? `python -m bench.plan [--ticks 1000000] [--json]`.
 
-Ten rules with windows on a seeded tape; nothing is filled, so what is measured is the program alone: what a trial adds
-comes on top. CPU time of one core.
+Plans on a seeded tape: the program alone (nothing is filled), and a whole run with its orders, fills, bounds and marks.
+CPU time of one core.
 """
 
 import argparse
 import time
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -15,9 +16,11 @@ from broker.core.plan.program import View, compile_plan
 from broker.core.plan.read import Checked, read_plan
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import Tape
+from broker.core.trials.run import Place, Run
 
 HEAD: Final = (
-    "plan bench 1\non EURUSD\nbound position 3000000, loss 2500, orders 40, until 1000000\nlet edge = 2\n"
+    "plan bench 1\non EURUSD\nbound position 3000000, loss 900000000, orders 10000, until 1000000\n"
+    "let edge = 2\n"
 )
 QUIET: Final = HEAD + "when tick < 0: cancel\n"
 TEN: Final = HEAD + (
@@ -29,7 +32,7 @@ TEN: Final = HEAD + (
     "when fill_age > 30 and position != 0: flatten\n"
     "when ask - fill >= 8 and position > 0: sell position at bid\n"
     "when orders_left < 5 and resting > 0: cancel\n"
-    "when pnl <= -1500: stand_down\n"
+    "when pnl <= -800000000: stand_down\n"
     "when tick >= 999990: flatten\n"
 )
 PLAIN: Final = HEAD + "when spread >= edge and position > 0 and bid + 4 > ask: sell position at bid\n" * 10
@@ -51,7 +54,7 @@ PLANS: Final = {
 
 
 def measure(text: str, tape: Tape) -> dict[str, float | int]:
-    """Reading, and the whole tape through the program."""
+    """Reading, the whole tape through the program, and through a run."""
     reading = best(lambda: read_plan(text))
     checked = read_plan(text)
     if not isinstance(checked, Checked):
@@ -64,6 +67,10 @@ def measure(text: str, tape: Tape) -> dict[str, float | int]:
         view.tick, view.bid, view.ask = tick, bid, ask
         actions += len(step(view))
     seconds = time.process_time() - began
+    run = Run(tape, checked.plan, Place(), array("q"))
+    began = time.process_time()
+    fills = run.advance(len(tape))
+    ran = time.process_time() - began
     return {
         "steps": checked.cost,
         "read_ms": round(reading * 1e3, 2),
@@ -72,6 +79,9 @@ def measure(text: str, tape: Tape) -> dict[str, float | int]:
         "s_per_million": round(seconds / len(tape) * 1e6, 2),
         "ns_per_step": round(seconds / len(tape) / checked.cost * 1e9, 1),
         "actions": actions,
+        "run_s_per_million": round(ran / run.place.tick * 1e6, 2),
+        "run_ticks": run.place.tick,
+        "fills": len(fills),
     }
 
 

@@ -44,6 +44,7 @@ async def checked(trials: Trials, plan: str) -> str:
     while not (found := await trials.ask("validate", plan=plan))["valid"]:
         wrong = found["diagnostics"][0]
         print(f"line {wrong['line']}, column {wrong['column']}: {wrong['message']}")
+        assert wrong.get("repair"), "nobody but its author can repair that"
         at = wrong["column"] - 1  # the plan has one line
         plan = plan[:at] + wrong["repair"] + plan[at + wrong["length"] :]
     return str(found["text"])
@@ -51,8 +52,7 @@ async def checked(trials: Trials, plan: str) -> str:
 
 async def rehearse(trials: Trials, plan: str, seed: int, revised: str | None = None) -> str:
     """A trial from its first tick to its last; the ref of its artifact."""
-    key = secrets.token_hex(8)
-    seen = await trials.ask("session.open", entry="trend", seed=seed, idempotency_key=key)
+    seen = await trials.ask("session.open", entry="trend", seed=seed, idempotency_key=secrets.token_hex(8))
     seen = await trials.do(seen, "start", plan=plan)
     if revised is not None:
         seen = await trials.do(seen, "advance", ticks=20)

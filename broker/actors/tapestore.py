@@ -19,7 +19,7 @@ from broker.core.tapes.catalog import FIRST, IMPORTED, KIND, LEFT_MS, PARTS, Tap
 from broker.core.tapes.tape import Tape
 from broker.store.port import Append, Document, Drop, Put, Store, Unit
 from broker.store.stored import damaged, read_row, stored
-from broker.wire.refusals import refuse
+from broker.wire.refusals import Refusal, refuse
 
 NO_TAPE = refuse(
     "not_found", "there is no imported tape with this ref; list_tapes shows those that are", path="ref"
@@ -103,8 +103,7 @@ class TapeActor(RecordActor[TapeRow]):
                     "conflict", "another part was sent in this place; begin again with part 0", path="part"
                 )
         if part == 0 and await self._full():
-            said = f"at most {IMPORTED} tapes are kept; remove_tape makes room"
-            return refuse("quota_exceeded", said, reason="tapes", limit=IMPORTED)
+            return _too_many()
         turn = 0 if row is None else row.turn + (part == 0)
         index = None if row is None else row.index
         coming = TapeRow(self.key, "importing", turn, part + 1, now, due=now + LEFT_MS, index=index)
@@ -124,12 +123,14 @@ class TapeActor(RecordActor[TapeRow]):
         if isinstance(tape, str):
             refused = await self._gone(row, None, None)
             return refused or refuse("bad_request", f"nothing was imported: {tape}", path="ref")
-        index, puts = row.index, list[Put]()
-        if index is None:
-            count = await self.store.get(*_NEXT)
-            index = FIRST if count is None else stored(NextRow, count.doc, *_NEXT).index
-            after = msgspec.json.encode(NextRow(index + 1))
-            puts.append(Put(*_NEXT, 0 if count is None else count.version, after))
+        counted = await self.store.get(*_NEXT)
+        following = FIRST if counted is None else stored(NextRow, counted.doc, *_NEXT).index
+        if await self._full():  # the parts stay: when there is room it is asked again
+            return _too_many()
+        index = following if row.index is None else row.index
+        # Written each time: of two that come at once, the second one meets a conflict, and counts again.
+        after = msgspec.json.encode(NextRow(max(following, index + 1)))
+        puts = (Put(*_NEXT, 0 if counted is None else counted.version, after),)
         here = replace(
             row,
             state="here",
@@ -161,6 +162,11 @@ class TapeActor(RecordActor[TapeRow]):
             return refused
         self._written(row)
         return answer
+
+
+def _too_many() -> Refusal:
+    said = f"at most {IMPORTED} tapes are kept: remove one (list_tapes, remove_tape; turret tape remove REF), ask again"
+    return refuse("quota_exceeded", said, reason="tapes", limit=IMPORTED)
 
 
 async def imported(store: Store) -> list[TapeRow]:

@@ -131,7 +131,7 @@ def _tape(entry: Entry, file: Path | None) -> Tape | Fault:
         return read_tape(content)
     about = entry.about
     tick, fee = (f"{each // MICRO}.{each % MICRO:06}" for each in (about.tick, about.fee))
-    found = read_csv(content.decode(), instrument=about.instrument, tick=tick, fee=fee)
+    found = read_csv(content, instrument=about.instrument, tick=tick, fee=fee)
     if isinstance(found, Complaint):
         raise Failure("tape", f"{file}, line {found.line}: {found.message}", USAGE)
     return found

@@ -6,13 +6,14 @@ before all are there. An import that was broken goes on where it was.
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
 from broker.core.tapes.catalog import fault, parts_of
-from broker.core.tapes.csvfile import read_csv
+from broker.core.tapes.csvfile import CsvReader
 from broker.core.tapes.tape import Tape
 from gateways.client.show import printable
 from gateways.commands.admin import (
@@ -28,6 +29,8 @@ from gateways.commands.common import Failure, Options, echo_error, run
 
 MOST = 256 * 1024 * 1024
 """Bytes of a file that are read: a million lines of any form fit in."""
+PIECE = 65_536
+"""Bytes that are read at once."""
 _FILE = click.Argument(["file"], type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 
 
@@ -174,15 +177,13 @@ def _remove(options: Options, given: dict[str, Any], ref: str) -> None:
 
 def _read(file: Path, instrument: str, tick: str, fee: str) -> Tape:
     """The tape of a file. Raises Failure with the first line that is wrong."""
-    data = sys.stdin.buffer.read(MOST + 1) if str(file) == "-" else _bytes(file)
-    if len(data) > MOST:
-        raise Failure("no_tape", f"{file}: more than {MOST} bytes")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise Failure("no_tape", f"{file}:{line}: not UTF-8 text") from None
-    found = read_csv(text, instrument=instrument, tick=tick, fee=fee)
+    reader, size = CsvReader(instrument=instrument, tick=tick, fee=fee), 0
+    with _opened(file) as opened:
+        while (data := opened.read(PIECE)) and reader.feed(data) is None:
+            size += len(data)
+            if size > MOST:
+                raise Failure("no_tape", f"{file}: more than {MOST} bytes")
+    found = reader.end()
     if not isinstance(found, Tape):
         where = f"{file}:{found.line}" if found.line else str(file)
         raise Failure("no_tape", f"{where}: {found.message}")
@@ -191,21 +192,21 @@ def _read(file: Path, instrument: str, tick: str, fee: str) -> Tape:
     return found
 
 
-def _bytes(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        return opened.read(MOST + 1)
+def _opened(file: Path) -> AbstractContextManager[IO[bytes]]:
+    return nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")
 
 
 async def _send(place: Place, found: Tape, words: dict[str, str]) -> Any:
-    ref, parts = found.ref(), parts_of(found.content())
+    ref, sent = found.ref(), 0
     async with operators(place) as mcp:
-        for n, part in enumerate(parts):
-            params = {"ref": ref, "part": n, "rows": part.decode()}
+        for part in parts_of(found):
+            params = {"ref": ref, "part": sent, "rows": part.decode()}
             answer = await ask_operators(mcp, place, "send_tape_rows", params)
+            sent += 1
             if answer["here"]:
                 echo_error("this tape is in the catalog already")
                 break
-        return await ask_operators(mcp, place, "import_tape", {"ref": ref, "parts": len(parts), **words})
+        return await ask_operators(mcp, place, "import_tape", {"ref": ref, "parts": sent, **words})
 
 
 async def _one(place: Place, tool: str, params: dict[str, Any]) -> Any:

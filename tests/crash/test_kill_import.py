@@ -28,7 +28,7 @@ async def ask(broker: Served, tool: str, **params: Any) -> Any:
 
 async def bring(broker: Served, tape: Tape) -> Any:
     """As `turret tape import` does."""
-    parts = parts_of(tape.content())
+    parts = list(parts_of(tape))
     for n, part in enumerate(parts):
         if (await ask(broker, "send_tape_rows", ref=tape.ref(), part=n, rows=part.decode()))["here"]:
             break
@@ -42,7 +42,7 @@ async def test_a_broker_that_is_killed_has_all_of_a_tape_or_nothing(tmp_path: Pa
     token.write_text(TOKEN)
     token.chmod(0o600)
     flags = ("--operator-token-file", str(token), "--operator-bind", "127.0.0.1:0")
-    assert len(parts_of(TAPE.content())) == 3
+    assert len(list(parts_of(TAPE))) == 3
     for die_at, seen in ((2, False), (0, True)):
         environment = {"DIE_AT": str(die_at)}
         async with served(
@@ -57,7 +57,7 @@ async def test_a_broker_that_is_killed_has_all_of_a_tape_or_nothing(tmp_path: Pa
             refs = [each["ref"] for each in (await ask(broker, "list_tapes"))["entries"]]
             assert (TAPE.ref() in refs) == seen
             if not seen:  # what was durable is known again
-                again = parts_of(TAPE.content())[1].decode()
+                again = list(parts_of(TAPE))[1].decode()
                 told = await ask(broker, "send_tape_rows", ref=TAPE.ref(), part=1, rows=again)
                 assert told == {"ref": TAPE.ref(), "part": 1, "here": False}
             if seen:

@@ -28,6 +28,7 @@ MUTANTS = (
     ),
     ("catalog.remove", STORE, "self.clock.now_ms(), index=row.index)", "self.clock.now_ms())"),
     ("catalog.bound", STORE, "if part == 0 and await self._full():", "if False:"),
+    ("catalog.bound", STORE, "if await self._full():  # the parts", "if False:  # the parts"),
     ("catalog.bound", TAPES, "sum(map(len, self._kept.values())) > KEPT_TICKS", "False"),
     (
         "catalog.verified",

@@ -19,7 +19,7 @@ def foreign(seed: int = 77, ticks: int = TICKS, kind: str = "thin") -> Tape:
 
 async def send(bench: Bench, tape: Tape) -> int:
     """Send all parts of a tape; how many there are."""
-    parts = parts_of(tape.content())
+    parts = list(parts_of(tape))
     for n, part in enumerate(parts):
         answer = await bench.call("send_tape_rows", OPERATOR, ref=tape.ref(), part=n, rows=part.decode())
         assert not isinstance(answer, Refusal), answer

@@ -7,6 +7,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -107,14 +108,16 @@ def item_of(row: TapeRow, price: dict[str, Any]) -> Item:
     )
 
 
-def parts_of(content: bytes) -> list[bytes]:
-    """A tape's bytes, cut where lines end: the same every time."""
-    parts, at = [], 0
-    while at < len(content):
-        end = content.rfind(b"\n", at, at + PART) + 1 or len(content)
-        parts.append(content[at:end])
-        at = end
-    return parts
+def parts_of(tape: Tape) -> Iterator[bytes]:
+    """A tape's bytes, cut where lines end: the same every time. Each part is made when it is taken."""
+    rest = b""
+    for block in tape.blocks():
+        rest += block
+        while len(rest) > PART:
+            end = rest.rindex(b"\n", 0, PART) + 1
+            yield rest[:end]
+            rest = rest[end:]
+    yield rest
 
 
 def whole(parts: list[bytes], ref: str) -> Tape | str:

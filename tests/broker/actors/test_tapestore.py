@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -10,6 +11,7 @@ from broker.actors import tapestore
 from broker.actors.tapestore import find_imported, imported, read_imported, read_parts
 from broker.core.tapes import catalog
 from broker.core.tapes.catalog import KIND, LEFT_MS, TapeRow, log_of, parts_of
+from broker.core.tapes.tape import Tape
 from broker.store.memory import MemoryStore
 from broker.store.port import Put, Store, Unavailable, Unit
 from broker.store.sqlite import SqliteStore
@@ -68,7 +70,7 @@ async def test_a_broken_import_goes_on_and_its_parts_are_known(
 ) -> None:
     monkeypatch.setattr(catalog, "PART", 300)
     tape = foreign()
-    ref, parts = tape.ref(), [part.decode() for part in parts_of(tape.content())]
+    ref, parts = tape.ref(), [part.decode() for part in parts_of(tape)]
 
     async def part(n: int, rows: str) -> str:
         return code(await bench.call("send_tape_rows", OPERATOR, ref=ref, part=n, rows=rows))
@@ -134,13 +136,40 @@ async def test_so_many_tapes_are_kept_and_no_more(bench: Bench, monkeypatch: pyt
     await bring(bench, second)
 
 
+@pytest.mark.requirement("catalog.bound")
+async def test_two_imports_at_once_do_not_exceed_the_bound(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tapestore, "IMPORTED", 2)
+    kept, *both = (foreign(seed=seed) for seed in (77, 78, 79))
+    await bring(bench, kept)
+    parts = {tape: await send(bench, tape) for tape in both}
+    told = list[Any]()
+    async with trio.open_nursery() as nursery:
+        for tape in both:
+            nursery.start_soon(_finish_and_tell, bench, tape, parts[tape], told)
+    assert sorted(map(code, told)) == ["accepted", "quota_exceeded"]
+    (full,) = (each for each in told if code(each) == "quota_exceeded")
+    assert ("turret tape remove" in full.message, full.detail["limit"]) == (True, 2)
+    here = await listed(bench)
+    assert len(here) == 2
+    (left,) = (tape for tape in both if tape.ref() not in here)
+    await bench.call("remove_tape", OPERATOR, ref=kept.ref())
+    assert (await finish(bench, left, parts[left]))["index"] == 102, "its parts were kept"
+    assert code(await finish(bench, left, parts[left])) == "accepted", "one that is here needs no room"
+
+
+async def _finish_and_tell(bench: Bench, tape: Tape, parts: int, told: list[Any]) -> None:
+    told.append(await finish(bench, tape, parts))
+
+
 @pytest.mark.requirement("catalog.verified")
 async def test_a_tape_that_lies_there_otherwise_is_unavailable(bench: Bench) -> None:
     tape = foreign()
     await bring(bench, tape)
     row = await find_imported(bench.store, 100)
     assert row is not None
-    assert await read_parts(bench.store, row) == parts_of(tape.content())
+    assert await read_parts(bench.store, row) == list(parts_of(tape))
     document = await bench.store.get(KIND, tape.ref())
     assert document is not None
     turned = document.doc.replace(b'"turn":0', b'"turn":1')

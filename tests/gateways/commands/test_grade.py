@@ -91,7 +91,7 @@ def test_what_does_not_hold_is_named_with_exit_1_and_nothing_is_drawn(turret: Tu
 
 @pytest.mark.requirement("trial.grade-command", "trial.grade-tape")
 def test_an_imported_tape_is_given_as_a_file_and_must_be_the_one(turret: Turret, artifact: Path) -> None:
-    tape = read_csv(CSV, instrument="EURCHF", tick="0.001", fee="0.000002")
+    tape = read_csv(CSV.encode(), instrument="EURCHF", tick="0.001", fee="0.000002")
     assert isinstance(tape, Tape)
     artifact.write_bytes(trial(tape, Entry(tape.ref(), tape.about, len(tape))))
     ran = turret.run("grade", str(artifact))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.requirement("catalog.whole")
 def test_parts_are_cut_where_lines_end_and_are_the_tape_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tape = foreign()
     monkeypatch.setattr(catalog, "PART", 200)
-    parts = parts_of(tape.content())
+    parts = list(parts_of(tape))
     assert len(parts) > 5
     assert all(part.endswith(b"\n") and len(part) <= 200 for part in parts)
     found = whole(parts, tape.ref())
@@ -30,7 +30,7 @@ def test_parts_are_cut_where_lines_end_and_are_the_tape_again(monkeypatch: pytes
 
 def test_what_has_another_hash_or_is_none_is_no_tape() -> None:
     tape = foreign()
-    (part,) = parts_of(tape.content())
+    (part,) = parts_of(tape)
     assert whole([part[:-4] + b"1\n"], tape.ref()) == "its bytes have another hash"
     for text in (b"", b"{}\n1,2\n", part.replace(b",", b";"), part.replace(b"\n", b"\r\n")):
         assert str(whole([text], hashlib.sha256(text).hexdigest())).startswith("it is no tape"), text
@@ -39,7 +39,7 @@ def test_what_has_another_hash_or_is_none_is_no_tape() -> None:
 def test_parts_that_read_well_and_are_no_book_are_no_tape() -> None:
     tape = foreign()
     _crossed(tape)
-    assert str(whole(parts_of(tape.content()), tape.ref())).startswith("tick 7: ")
+    assert str(whole(list(parts_of(tape)), tape.ref())).startswith("tick 7: ")
 
 
 def _about(**members: object) -> Callable[[Tape], None]:
@@ -98,7 +98,7 @@ def test_only_a_tape_that_is_here_is_found_and_shown() -> None:
 
 def test_a_part_fits_into_a_request_of_the_operators_port() -> None:
     tape = foreign(ticks=9_000)
-    parts = parts_of(tape.content())
+    parts = list(parts_of(tape))
     assert len(parts) > 3
     longest = max(len(json.dumps({"rows": part.decode()})) for part in parts)
     assert longest + 1_000 < Settings().limits.frame_bytes

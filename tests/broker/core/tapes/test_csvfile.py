@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.core.tapes.csvfile import Complaint, read_csv
+from broker.core.tapes.csvfile import MAX_LINE, Complaint, CsvReader, read_csv
 from broker.core.tapes.tape import MICRO, Tape
 
 HEAD = "time,bid,ask\n"
@@ -14,7 +14,7 @@ GOOD = [
 
 
 def read(text: str, tick: str = "0.00001", fee: str = "0.000002") -> Tape | Complaint:
-    return read_csv(text, instrument="EURUSD", tick=tick, fee=fee)
+    return read_csv(text.encode(), instrument="EURUSD", tick=tick, fee=fee)
 
 
 def of(*lines: str, head: str = HEAD) -> Tape | Complaint:
@@ -97,6 +97,77 @@ def test_the_first_wrong_line_is_named_with_what_is_wrong(text: str, line: int, 
     assert isinstance(complaint, Complaint)
     assert complaint.line == line
     assert words in complaint.message
+
+
+SECRET = "zX9-secret"
+GOOD_FILE = HEAD + "".join(GOOD)
+
+
+@pytest.mark.requirement("tape.import-errors")
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"time,bid,ask,{SECRET}\n",
+        f"{SECRET}\n",
+        HEAD + f"{SECRET},1,2\n",
+        HEAD + f"2026-03-02T09:30:00Z,{SECRET},2\n",
+        HEAD + f"2026-03-02T09:30:00Z,1,{SECRET}\n",
+        f"time,bid,ask,size\n2026-03-02T09:30:00Z,1,2,{SECRET}\n",
+        HEAD + f'2026-03-02T09:30:00Z,"1"{SECRET},2\n',
+        HEAD + f"2026-03-02T09:30:00Z,1,2,{SECRET}\n",
+        *(HEAD + f"2026-03-02T09:30:00Z,{number},8\n" for number in ("9.1234567", "9,876.5", "9.5", "0")),
+        HEAD + "2026-03-02T09:30:00.9876Z,1,2\n",
+        HEAD + "2026-03-02T09:30:09.876,1,2\n",
+        "time,bid,ask,size\n2026-03-02T09:30:00Z,1,2,9876543210987\n",
+    ],
+)
+def test_what_is_wrong_is_told_without_the_files_own_words_too(text: str) -> None:
+    complaint = read(text)
+    assert isinstance(complaint, Complaint)
+    assert complaint.plain
+    for word in (SECRET, SECRET.lower(), "secret", "9.", "987", "876", "%s"):
+        assert word not in complaint.plain
+
+
+@pytest.mark.requirement("tape.import", "tape.import-errors")
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD_FILE,
+        "\ufeff" + GOOD_FILE.replace("\n", "\r\n"),
+        GOOD_FILE.replace("\n", "\r"),
+        GOOD_FILE[:-1],
+        GOOD_FILE + "é",
+        GOOD_FILE + "\n",
+        GOOD_FILE + '"2026\n03",1,2\n',
+        GOOD_FILE + '"2026',
+        GOOD_FILE + '"2026"x,1,2\n',
+        HEAD + GOOD[1] + GOOD[0] + "é,1,2\n",
+    ],
+)
+def test_where_a_file_is_cut_makes_no_difference(text: str) -> None:
+    def told(found: Tape | Complaint) -> object:
+        return found.ref() if isinstance(found, Tape) else found
+
+    content = text.encode()
+    whole = told(read(text))
+    for size in (1, 2, 3, 7, 50):
+        reader = CsvReader(instrument="EURUSD", tick="0.00001", fee="0.000002")
+        pieces = (content[at : at + size] for at in range(0, len(content), size))
+        wrong = next(filter(None, map(reader.feed, pieces)), None)
+        assert told(wrong or reader.end()) == whole, size
+
+
+@pytest.mark.requirement("tape.import-errors")
+def test_what_is_no_text_or_has_no_lines_is_not_kept() -> None:
+    assert read_csv(GOOD_FILE.encode() + b"\xff,1,2\n", instrument="X", tick="0.00001") == Complaint(
+        5, "not UTF-8 text", "not UTF-8 text"
+    )
+    reader = CsvReader(instrument="X", tick="1")
+    assert reader.feed(b"x" * MAX_LINE) is None
+    wrong = reader.feed(b"x")
+    assert wrong is not None
+    assert (wrong.line, reader.feed(HEAD.encode()), reader.end()) == (1, wrong, wrong)
 
 
 @pytest.mark.parametrize(("tick", "fee"), [("0", "0"), ("1e-5", "0"), ("0.0000001", "0"), ("0.01", "-1")])

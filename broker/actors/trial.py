@@ -49,7 +49,7 @@ from broker.core.trials.session import (
 from broker.core.trials.slices import STEPS, advance_slice
 from broker.store.port import Append, Put, Store
 from broker.store.stored import damaged, stored
-from broker.wire.refusals import Refusal, refuse
+from broker.wire.refusals import Refusal
 
 INLINE: Final = 20 * STEPS
 """What an advance may take before it becomes an operation: some 40 ms, and as much for others."""
@@ -62,9 +62,6 @@ FILLS: Final = 100
 MANY: Final = 1_000
 """Fills of an artifact that is written beside the loop."""
 ROWS: Final = 50
-TOO_MUCH: Final = refuse(
-    "LIMIT_EXCEEDED", "this would make more money than a trial can keep; finalize it", reason="money"
-)
 _EVENT: Final[Any] = core.Event
 
 
@@ -200,11 +197,7 @@ class TrialActor(SessionActor[TrialRow]):
 
     async def _go(self, row: TrialRow, command: Do, trial: Trial, ticks: int) -> Any:
         steps = INLINE if self._mill.waiting < CROWD else STEPS
-        try:
-            ran, fills, whole = await self._run(row, trial, ticks, steps)
-        except OverflowError:
-            self._trial = None
-            return await self._refuse(command, core.read_call(command.call), TOO_MUCH)
+        ran, fills, whole = await self._run(row, trial, ticks, steps)
         event: Done | Began
         if whole:
             event = Done(Advance(ran), fills, self._marks(trial))
@@ -229,11 +222,7 @@ class TrialActor(SessionActor[TrialRow]):
         trial = await self._working(row)
         if trial is None:
             return await self._give_up(row, operation)
-        try:
-            ran, fills, last = await self._run(row, trial, operation.ticks - operation.ran, PART)
-        except OverflowError:
-            self._trial = None
-            return await self._give_up(row, operation)
+        ran, fills, last = await self._run(row, trial, operation.ticks - operation.ran, PART)
         filled = operation.fills + len(fills)
         now = replace(operation, ran=operation.ran + ran, fills=filled, done=last)
         event = Ran(ran, fills, self._marks(trial), last)
@@ -244,7 +233,7 @@ class TrialActor(SessionActor[TrialRow]):
         return answer
 
     async def _give_up(self, row: TrialRow, operation: Operation) -> Any:
-        """Its tape is gone, or it makes more money than can be kept: the operation ends where it is."""
+        """Its tape is gone: the operation ends where it is."""
         now = self.clock.now_ms()
         after = replace(
             row,
@@ -261,8 +250,7 @@ class TrialActor(SessionActor[TrialRow]):
 
     async def _run(self, row: TrialRow, trial: Trial, ticks: int, steps: int) -> tuple[int, list[Fill], bool]:
         """Run ticks in slices, until so many steps were taken: those that were run, what was filled, and whether it was
-        all that there is to run. Raises OverflowError for money that no document keeps (its numbers have 64 bits); the
-        working copy is then of no more use."""
+        all that there is to run."""
         ran, fills, room = 0, list[Fill](), MAX_FILLS - row.fills
         while (whole := ran >= ticks or trial.place.over is not None or len(fills) >= room) is False:
             if steps <= 0:
@@ -272,40 +260,30 @@ class TrialActor(SessionActor[TrialRow]):
                     trial, ticks - ran, room - len(fills), self._cost, min(steps, STEPS)
                 )
             ran, steps, fills = ran + more, steps - spent, fills + filled
-            array("q", (trial.place.account.cash,))
         return ran, fills, whole
 
     async def _finalize(self, row: TrialRow, command: Finalize) -> Any:
         refused = core.judge(row, command.expected_version)
         if refused is not None:
             return await self._refuse(command, {"type": "finalize"}, refused)
-        published = await self._publish(row)
-        if published is None:
-            said = "money of this trial is beyond what JSON keeps whole; it has no artifact"
-            return await self._refuse(
-                command, {"type": "finalize"}, refuse("LIMIT_EXCEEDED", said, reason="money")
-            )
-        ref, puts = published
+        ref, puts = await self._publish(row)
         after, append = self._end(row, "finalized", ref)
         answer = views.Finalized(self.key, after.version, outcome_of(row.place), ref, address(ref))
         return await self.write(after, answer, once=command.once, puts=puts, append=append)
 
     async def close(self, row: TrialRow) -> Any:
         """Its time is over: what was run of it is published."""
-        ref, puts = await self._publish(row) or (None, ())
+        ref, puts = await self._publish(row)
         after, append = self._end(row, "expired", ref)
         answer = await self.write(after, None, puts=puts, append=append)
         self._mill.moved(self.key)
         return answer
 
-    async def _publish(self, row: TrialRow) -> tuple[str, tuple[Put, ...]] | None:
-        """The ref of its artifact, and what stores it; None: it can't have one."""
+    async def _publish(self, row: TrialRow) -> tuple[str, tuple[Put, ...]]:
+        """The ref of its artifact, and what stores it."""
         kept, result = core.fold(await read_events(self.store, self.key)), core.result(row)
-        try:
-            write = core.artifact
-            content = await apart(write, kept, result) if row.fills > MANY else write(kept, result)
-        except ValueError:
-            return None
+        write = core.artifact
+        content = await apart(write, kept, result) if row.fills > MANY else write(kept, result)
         return await publish(self.store, content)
 
     def _end(self, row: TrialRow, over: Over, ref: str | None) -> tuple[TrialRow, Append]:

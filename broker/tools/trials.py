@@ -202,7 +202,11 @@ async def session_advance(
 async def session_revise(
     context: Context, session_id: TrialParam, plan: PlanParam, expected_version: ExpectedParam
 ) -> Step | Refusal:
-    """Go on with another plan from here. What rests, what is held and how many orders were sent stays."""
+    """Go on with another plan from here. What is held and how many orders were sent stays; what rests is cut to the
+    plan's position bound.
+
+    ILLEGAL_ACTION: more is held than the plan's bound is.
+    """
     read = await _plan(plan)
     if isinstance(read, Refusal):
         return read

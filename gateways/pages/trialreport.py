@@ -24,6 +24,7 @@ STYLES: Final = (TEMPLATES / "equity.css", TEMPLATES / "trial.css")
 OVER: Final[Mapping[str | None, str]] = {
     "rule": "a rule stood down",
     "loss": "the loss bound was reached",
+    "money": "more profit than a trial tells",
     "until": "the plan’s last tick",
     "tape": "the tape’s end",
     None: "it was finalized before its plan was over",

@@ -1,10 +1,13 @@
 """Sessions of trials, and their operations."""
 
+ACCOUNT = "broker/core/trials/account.py"
 ACTOR = "broker/actors/trial.py"
 CHECK = "broker/actors/check_trials.py"
 CORE = "broker/core/trials/session.py"
 RUN = "broker/core/trials/run.py"
+GRADE = "broker/core/trials/grade.py"
 MILL = "broker/actors/mill.py"
+SCRIPT = "broker/core/trials/script.py"
 SESSION = "broker/actors/session.py"
 SLICES = "broker/core/trials/slices.py"
 TOOLS = "broker/tools/trials.py"
@@ -38,7 +41,22 @@ MUTANTS = (
     ("trial.session-limits", TRAINEE, "if row.day != today:", "if False:"),
     ("trial.session-fair", MILL, "del self._lines[name]\n        one =", "one ="),
     ("trial.session-fair", MILL, "self._free_at = trio.current_time() + REST_S", "pass"),
-    ("trial.session-money", ACTOR, 'array("q", (trial.place.account.cash,))', "pass"),
+    ("trial.bounds", SCRIPT, "fit(self.place.account, bounds_of(plan))", "pass"),
+    ("trial.bounds", SCRIPT, "return said if held > most else None", "return None"),
+    ("trial.bounds", ACCOUNT, "        room[order.side] -= left", "        pass"),
+    ("trial.bounds", RUN, "max(0, self._bounds.orders - account.sent)", "self._bounds.orders - account.sent"),
+    ("trial.session-money", ACCOUNT, "return MAX_PNL if made > 0 else -MAX_PNL", "return made"),
+    ("trial.session-money", ACCOUNT, "= MAX_SAFE // 2", "= MAX_SAFE"),
+    ("trial.session-money", ACCOUNT, "if about.fee > 0 else UNBOUNDED", "if False else UNBOUNDED"),
+    ("trial.session-money", ACCOUNT, "min(price, MAX_SAFE)", "price"),
+    ("trial.session-money", RUN, "elif made >= MAX_PNL:", "elif False:"),
+    (
+        "trial.session-money",
+        GRADE,
+        "min(MAX_SAFE, sum(fill.size for fill in fills))",
+        "sum(fill.size for fill in fills)",
+    ),
+    ("trial.session-money", GRADE, "size = min(MAX_SAFE, isqrt(", "size = max(0, isqrt("),
     ("trial.session-fair", MILL, "if event.is_set():", "if False:"),
     ("trial.session-fair", MILL, 'if answer.code == "overloaded":', "if False:"),
     ("trial.session-killed", MILL, "if len(found) == limit:", "if False:"),

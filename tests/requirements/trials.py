@@ -10,7 +10,7 @@ REQUIREMENTS: dict[str, str] = {
     "trial.session-idle": "a trial in which nobody did anything, or whose agent is gone, is over, with its artifact",
     "trial.session-seen": "no answer, error or log shows a tick that was not run",
     "trial.session-bounded": "a trial has so many calls and fills that its artifact is one that is given out",
-    "trial.session-money": "money that no document keeps is refused before it is made, and the trial can be ended",
+    "trial.session-money": "no answer, artifact, grade or report has an integer beyond ±(2^53−1), whatever is traded",
     "trial.session-slices": "where an advance is cut changes nothing of its fills, its place and its artifact",
     "trial.session-operation": "an advance that takes long answers an operation, which goes on by itself to its end",
     "trial.session-exclusive": "while an operation is under way nothing else is done: CONFLICT with operation_id",

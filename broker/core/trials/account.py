@@ -5,6 +5,7 @@
 2. The bounds are kept here, whatever a rule wants: an order is cut to what the position may become if all that rests is
    filled, and one beyond the number of orders is not sent. To close a position is always allowed.
 3. Profit and loss is the money paid and taken, and what the position would bring if it were closed now.
+4. No number that is shown is one that some JSON does not keep whole, however large prices and sizes are.
 """
 
 from typing import Final, Literal
@@ -12,12 +13,16 @@ from typing import Final, Literal
 import msgspec
 
 from broker.core.tapes.tape import Tape
+from broker.wire.ids import MAX_SAFE
 
 MODEL: Final = "fills/1"
 """The name of the fill model, in every artifact."""
 Side = Literal["buy", "sell"]
+SIDES: Final[tuple[Side, ...]] = ("buy", "sell")
 UNBOUNDED: Final = 1 << 62
 """The size of a tick whose tape keeps none."""
+MAX_PNL: Final = MAX_SAFE // 2
+"""The most profit, or loss, that is told, millionths: the fall from one to the other is kept whole too."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -53,7 +58,7 @@ class Account(msgspec.Struct, kw_only=True):
 
     position: int = 0
     cash: int = 0
-    """Millionths: what was taken less what was paid, fees too."""
+    """Millionths: what was taken less what was paid, fees too. It is shown nowhere, and may be of any size."""
     sent: int = 0
     working: list[Working] = []
     avoided: int = 0
@@ -65,10 +70,14 @@ class Account(msgspec.Struct, kw_only=True):
 
 
 def pnl(account: Account, tape: Tape, tick: int) -> int:
-    """Profit and loss at a tick, millionths: as if the position were closed at the other side, without its fee."""
+    """Profit and loss at a tick, millionths: as if the position were closed at the other side, without its fee. More
+    than ±MAX_PNL is told as that."""
     position = account.position
     price = tape.bids[tick] if position > 0 else tape.asks[tick]
-    return account.cash + position * price * tape.about.tick
+    made = account.cash + position * price * tape.about.tick
+    if -MAX_PNL <= made <= MAX_PNL:
+        return made
+    return MAX_PNL if made > 0 else -MAX_PNL
 
 
 def send(
@@ -81,7 +90,7 @@ def send(
     held: int | None = None,
 ) -> bool:
     """Send an order, cut to the bounds. False: a bound (or a size below 1) keeps it from being sent. `held`: what
-    `exposed` gives, where that is known: it looks at all that rests."""
+    `exposed` gives, where that is known: it looks at all that rests. No price is above MAX_SAFE: nor is a tape's."""
     if size < 1:
         return False
     if account.sent >= bounds.orders:
@@ -96,8 +105,21 @@ def send(
         account.avoided += 1
         size = room
     account.sent += 1
-    account.working.append(Working(side, size, price, dies))
+    account.working.append(Working(side, size, None if price is None else min(price, MAX_SAFE), dies))
     return True
+
+
+def fit(account: Account, bounds: Bounds) -> None:
+    """Cut what rests to other bounds, which the position is within: an order that was sent before another keeps its
+    room before it. How many orders were sent is no matter any more."""
+    resting, account.working = account.working, []
+    room = {side: bounds.position - exposed(account, side) for side in SIDES}
+    for order in resting:
+        left = min(order.left, room[order.side])
+        room[order.side] -= left
+        account.avoided += left < order.left
+        if left:
+            account.working.append(Working(order.side, left, order.price, order.dies))
 
 
 def close(account: Account) -> None:
@@ -115,16 +137,19 @@ def exposed(account: Account, side: Side) -> int:
 
 
 def trade(account: Account, tape: Tape, tick: int) -> list[Fill]:
-    """Let what was sent before act at a tick, in the order in which it was sent; each side has the tick's size once."""
+    """Let what was sent before act at a tick, in the order in which it was sent; each side has the tick's size once. A
+    fill's fee is at most MAX_SAFE: what is more of an order waits."""
     if not account.working:
         return []
     fills: list[Fill] = []
     rest: list[Working] = []
-    size = tape.sizes[tick] if tape.about.sized else UNBOUNDED
+    about = tape.about
+    size = tape.sizes[tick] if about.sized else UNBOUNDED
+    most = MAX_SAFE // about.fee if about.fee > 0 else UNBOUNDED
     there = {"buy": size, "sell": size}
     for order in account.working:
         price = tape.asks[tick] if order.side == "buy" else tape.bids[tick]
-        part = min(order.left, there[order.side]) if _trades(order, price) else 0
+        part = min(order.left, there[order.side], most) if _trades(order, price) else 0
         if part:
             there[order.side] -= part
             order.left -= part

@@ -1,7 +1,8 @@
 """What a run was worth, in whole numbers (docs/reference/trial.md, Grades).
 
 1. All of it follows from the profit and loss of each tick, the fills and the bounds: the same on every machine.
-2. A ratio is a numerator over a denominator, or a number of millionths rounded down; there are no floats.
+2. A ratio is a numerator over a denominator, or a number of millionths rounded down; there are no floats. What is
+   beyond ±(2^53−1) is told as that.
 3. Beside it stand two that had the same tape: one that stood aside, one that quoted both sides whatever came.
 """
 
@@ -17,6 +18,7 @@ from broker.core.plan.tree import Bound, Cancel, Compare, Order, Plan, Rule
 from broker.core.tapes.tape import MICRO, Tape
 from broker.core.trials.account import Fill
 from broker.core.trials.run import Place, Run
+from broker.wire.ids import MAX_SAFE
 
 NAIVE_PART: Final = 10
 """The naive maker quotes this part of the position bound on each side."""
@@ -50,7 +52,7 @@ def grade(curve: Sequence[int], fills: Sequence[Fill], place: Place, tape: Tape)
         max_drawdown=drawdown(curve),
         sharpe=sharpe(curve),
         hits=hits(fills, tape),
-        turnover=sum(fill.size for fill in fills),
+        turnover=min(MAX_SAFE, sum(fill.size for fill in fills)),
         fills=len(fills),
         orders=place.account.sent,
         avoided=place.account.avoided,
@@ -76,7 +78,7 @@ def sharpe(curve: Sequence[int]) -> int:
     spread = count * squares - total * total
     if spread <= 0:
         return 0
-    size = isqrt(total * total * MICRO * MICRO // spread)
+    size = min(MAX_SAFE, isqrt(total * total * MICRO * MICRO // spread))
     return size if total >= 0 else -size
 
 

@@ -15,6 +15,7 @@ from broker.core.plan.program import Program, Send, View, compile_plan
 from broker.core.plan.tree import Plan
 from broker.core.tapes.tape import Tape
 from broker.core.trials.account import (
+    MAX_PNL,
     UNBOUNDED,
     Account,
     Bounds,
@@ -27,11 +28,11 @@ from broker.core.trials.account import (
     trade,
 )
 
-Why = Literal["rule", "loss", "until", "tape"]
-"""Why a run is over, or about to be: a rule stood down, the loss bound was reached, or it was the last tick of the
-plan, or of the tape."""
+Why = Literal["rule", "loss", "money", "until", "tape"]
+"""Why a run is over, or about to be: a rule stood down, the loss bound was reached, or the most profit that is told; or
+it was the last tick of the plan, or of the tape."""
 Outcome = Literal["RUNNING", "STAND_DOWN", "DONE"]
-STANDS_DOWN: Final = ("rule", "loss")
+STANDS_DOWN: Final = ("rule", "loss", "money")
 
 
 class Place(msgspec.Struct, kw_only=True):
@@ -90,6 +91,8 @@ class Run:
             return fills
         if made <= -self._bounds.loss:
             self._end("loss")
+        elif made >= MAX_PNL:
+            self._end("money")
         elif tick >= self._bounds.until:
             self._end("until")
         else:
@@ -102,7 +105,7 @@ class Run:
         if self._sized:
             view.size = tape.sizes[tick]
         view.position, view.pnl = account.position, made
-        view.orders_left, view.resting = self._bounds.orders - account.sent, len(account.working)
+        view.orders_left, view.resting = max(0, self._bounds.orders - account.sent), len(account.working)
         if account.filled_at >= 0:
             view.fill, view.fill_age = account.fill, tick - account.filled_at
         for action in self._program.step(view):

@@ -14,8 +14,8 @@ import msgspec
 
 from broker.core.plan.tree import Plan, to_value
 from broker.core.tapes.tape import About, Tape
-from broker.core.trials.account import MODEL, UNBOUNDED, Fill, Side, pnl
-from broker.core.trials.run import Outcome, Place, Run, Why, outcome_of
+from broker.core.trials.account import MODEL, UNBOUNDED, Fill, Side, fit, pnl
+from broker.core.trials.run import Outcome, Place, Run, Why, bounds_of, outcome_of
 from broker.wire.canonical import encode
 
 KIND: Final = "turret.trial"
@@ -38,7 +38,8 @@ class Advance(msgspec.Struct, frozen=True, tag_field="type", tag="advance"):
 
 
 class Revise(msgspec.Struct, frozen=True, tag_field="type", tag="revise"):
-    """Go on with another plan. What rests, what is held and how many orders were sent stays."""
+    """Go on with another plan. What is held and how many orders were sent stays, and of what rests what finds room in
+    the plan's bounds, which what is held must be within."""
 
     plan: Plan
 
@@ -116,6 +117,7 @@ class Trial:
             raise ValueError(why)
         match call:
             case Start(plan) | Revise(plan):
+                fit(self.place.account, bounds_of(plan))
                 self._run = Run(self.tape, plan, self.place, self._curve)
                 return []
             case Advance(ticks):
@@ -140,12 +142,17 @@ class Trial:
         if over or (self.place.closing is not None and not isinstance(call, Advance)):
             return "the run is over: finalize it"
         if isinstance(call, Revise):
-            return self._other(call.plan)
+            return self._other(call.plan) or self._beyond(call.plan)
         return None
 
     def _other(self, plan: Plan) -> str | None:
         on = self.tape.about.instrument
         return None if plan.on == on else f"the plan is on {plan.on}, and the tape is of {on}"
+
+    def _beyond(self, plan: Plan) -> str | None:
+        held, most = abs(self.place.account.position), plan.bound.position
+        said = f"{held} units are held, and the plan's bound is {most}: close what is above it first"
+        return said if held > most else None
 
 
 def result_of(trial: Trial) -> Result:
@@ -181,14 +188,14 @@ def replay(tape: Tape, calls: Iterable[Call]) -> Replayed:
 
 
 def artifact_of(entry: Entry, calls: Sequence[Call], replayed: Replayed) -> bytes:
-    """A finished trial as it is published: canonical JSON. Raises as `written`."""
+    """A finished trial as it is published: canonical JSON."""
     return written(entry, calls, replayed.fills, marks_of(replayed.curve), result_of(replayed.trial))
 
 
 def written(
     entry: Entry, calls: Sequence[Call], fills: Sequence[Fill], marks: Sequence[Sequence[int]], result: Result
 ) -> bytes:
-    """The same of its parts, by whoever has kept them. Raises ValueError for money that no JSON keeps whole."""
+    """The same of its parts, by whoever has kept them."""
     return encode(
         {
             "kind": KIND,

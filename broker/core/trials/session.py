@@ -276,7 +276,7 @@ def result(row: TrialRow) -> Result:
 
 
 def artifact(kept: Kept, result: Result) -> bytes:
-    """A trial that is over as it is published. Raises ValueError for money that no JSON keeps whole."""
+    """A trial that is over as it is published."""
     ticks = result.ticks
     step = mark_step(ticks)
     marks = [each for each in kept.marks if each[0] % step == 0 and each[0] < ticks - 1]

@@ -16,6 +16,7 @@ from broker.core.arena import rejected_log, session_log
 from broker.core.tapes.catalog import TapeRow
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import About, Tape
+from broker.core.trials.account import MAX_PNL
 from broker.core.trials.script import Advance, artifact_of, read_artifact, replay
 from broker.core.trials.session import MAX_FILLS, Opened, Ran
 from broker.store.memory import MemoryStore
@@ -249,26 +250,8 @@ async def test_fills_are_read_from_any_number_on(bench: Bench) -> None:
     assert (last["fills"], last["fills_from"]) == (all[-6:], len(all) - 6)
 
 
-@pytest.mark.requirement("trial.session-bounded")
-async def test_money_that_no_json_keeps_whole_has_no_artifact_and_still_an_end(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def too_much(*_: Any) -> bytes:
-        raise ValueError("a number beyond")
-
-    monkeypatch.setattr("broker.core.trials.session.artifact", too_much)
-    async with open_bench(tuned(trials={"idle_h": 1.0})) as bench:
-        ann = await make_agent(bench, "Ann")
-        seen = await do(bench, ann, await started(bench, ann), "advance", ticks=10)
-        refused = await do(bench, ann, seen, "finalize")
-        assert (refused.code, refused.detail["reason"]) == ("LIMIT_EXCEEDED", "money")
-        await trio.sleep(1.1 * HOUR_S)
-        shown = await resumed(bench, ann, seen)
-        assert (shown["ended"], shown.get("artifact")) == ("expired", None)
-
-
 def soaring() -> Tape:
-    """A tape of yen that rises so far that 64 bits do not keep what a great position makes."""
+    """A tape of yen that rises so far that no JSON keeps whole what a great position makes."""
     prices = [150_000 + 10_000 * n for n in range(60)]
     about = About("USDJPY", 0, 1_000, 1_000, 0, sized=False)
     return Tape(about, array("q", prices), array("q", prices), array("q"))
@@ -281,34 +264,23 @@ GREEDY = (
 
 
 @pytest.mark.requirement("trial.session-money")
-@pytest.mark.parametrize(("size", "ticks"), [(10**12, 1), (6 * 10**10, 60)], ids=["cash", "curve"])
-async def test_money_beyond_64_bits_is_refused_and_the_trial_stays_as_it_was(
-    bench: Bench, size: int, ticks: int
+@pytest.mark.parametrize("apart", [False, True], ids=["one-call", "operation"])
+async def test_more_money_than_is_told_stands_down_and_the_trial_has_its_artifact(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, bench: Bench, apart: bool
 ) -> None:
+    if apart:
+        monkeypatch.setattr(f"{SMALL}.INLINE", 0)
+        monkeypatch.setattr(f"{SMALL}.PART", 100)
     ann = await make_agent(bench, "Ann")
     seen = await started(bench, ann, GREEDY, entry=(await bring(bench, soaring()))["index"])
-    seen = await do(bench, ann, seen, "submit", order={"side": "buy", "size": size})
-    refused = await do(bench, ann, seen, "advance", ticks=ticks)
-    assert (refused.code, refused.detail["reason"]) == ("LIMIT_EXCEEDED", "money")
-    assert "ref" in await do(bench, ann, seen, "finalize")
-
-
-@pytest.mark.requirement("trial.session-money")
-async def test_an_operation_ends_before_money_beyond_64_bits(
-    slow: None, autojump_clock: MockClock, bench: Bench
-) -> None:
-    ann = await make_agent(bench, "Ann")
-    text = GREEDY + f"\nwhen tick = 45: buy {10**12} at ask + 99999"
-    begun = await do(
-        bench,
-        ann,
-        await started(bench, ann, text, entry=(await bring(bench, soaring()))["index"]),
-        "advance",
-        ticks=60,
-    )
+    seen = await do(bench, ann, seen, "submit", order={"side": "buy", "size": 10**12})
+    begun = await do(bench, ann, seen, "advance", ticks=60)
+    assert ("operation" in begun) is apart
     done = await whole(bench, ann, begun)
-    assert (done["outcome"], done["ran"] < 60, done["version"]) == ("RUNNING", True, 2)
-    assert "ref" in await do(bench, ann, done, "finalize")
+    assert (done["outcome"], done["over"], done["observation"]["pnl"]) == ("STAND_DOWN", "money", MAX_PNL)
+    content = await content_of(bench, await do(bench, ann, done, "finalize"))
+    read = read_artifact(content)
+    assert content == artifact_of(read.entry, read.calls, replay(soaring(), read.calls))
 
 
 # ── A tape that is not there ──

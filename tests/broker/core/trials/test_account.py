@@ -4,7 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.trials.account import Account, Bounds, Fill, Side, Working, close, exposed, pnl, send, trade
+from broker.core.trials.account import (
+    MAX_PNL,
+    SIDES,
+    Account,
+    Bounds,
+    Fill,
+    Working,
+    close,
+    exposed,
+    fit,
+    pnl,
+    send,
+    trade,
+)
+from broker.wire.ids import MAX_SAFE
 from tests.support.tapes import tape
 
 BOUNDS = Bounds(position=100, loss=1_000_000, orders=5, until=10)
@@ -98,7 +112,42 @@ def test_closing_takes_back_what_rests_and_is_never_kept_out(position: int) -> N
     assert account.working == []
 
 
-SIDES: tuple[Side, ...] = ("buy", "sell")
+@pytest.mark.requirement("trial.bounds")
+def test_what_rests_is_cut_to_other_bounds_from_the_last_order_on() -> None:
+    account = Account(position=20)
+    for side, size in (("buy", 30), ("buy", 30), ("sell", 70), ("buy", 20)):
+        assert send(account, BOUNDS, side, size, 90, None)
+    fit(account, BOUNDS)
+    assert [order.left for order in account.working] == [30, 30, 70, 20]
+    fit(account, Bounds(position=45, loss=1, orders=1, until=1))
+    assert [(order.side, order.left) for order in account.working] == [("buy", 25), ("sell", 65)]
+    assert (account.avoided, account.sent, account.position) == (4, 4, 20)
+
+
+@pytest.mark.requirement("trial.session-money")
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_profit_and_a_loss_beyond_what_is_told_are_told_as_that(sign: int) -> None:
+    assert pnl(Account(cash=sign * MAX_PNL), FLAT, 0) == sign * MAX_PNL
+    assert pnl(Account(cash=sign * (MAX_PNL - 7)), FLAT, 0) == sign * (MAX_PNL - 7)
+    assert pnl(Account(cash=sign * 10**30), FLAT, 0) == sign * MAX_PNL
+
+
+@pytest.mark.requirement("trial.session-money")
+def test_an_order_whose_fee_no_json_keeps_whole_is_filled_in_parts() -> None:
+    account, market = Account(), tape((99, 101), (99, 101), (99, 101), fee=MAX_SAFE // 10)
+    send(account, BOUNDS, "buy", 15, 101, None)
+    assert [(fill.size, fill.fee) for fill in trade(account, market, 1)] == [(10, MAX_SAFE // 10 * 10)]
+    assert [fill.size for fill in trade(account, market, 2)] == [5]
+
+
+@pytest.mark.requirement("trial.session-money")
+def test_a_price_that_no_tape_has_is_one_that_json_keeps_whole() -> None:
+    account = Account()
+    send(account, BOUNDS, "buy", 15, 10**30, None)
+    send(account, BOUNDS, "buy", 15, None, None)
+    assert [order.price for order in account.working] == [MAX_SAFE, None]
+
+
 orders = st.tuples(
     st.sampled_from(SIDES), st.integers(0, 80), st.integers(95, 105), st.none() | st.integers(0, 5)
 )

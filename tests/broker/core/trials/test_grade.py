@@ -14,6 +14,7 @@ from broker.core.tapes.tape import MICRO
 from broker.core.trials.account import Fill
 from broker.core.trials.grade import aside, drawdown, grade, hits, in_market, naive, sharpe
 from broker.core.trials.run import Place, Run
+from broker.wire.ids import MAX_SAFE
 from tests.support.tapes import tape
 
 FLAT = tape(*[(99, 101)] * 5)
@@ -47,6 +48,16 @@ def test_sharpe_is_mean_over_deviation(curve: list[int]) -> None:
         assert sharpe(curve) == 0
     else:
         assert sharpe(curve) == pytest.approx(statistics.fmean(changes) / deviation * MICRO, abs=1, rel=1e-6)
+
+
+@pytest.mark.requirement("trial.session-money")
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_no_json_keeps_whole_is_told_as_the_most_that_it_does(sign: int) -> None:
+    curve = [sign * (n * 10**12 + 1) for n in range(1, 4)]
+    assert sharpe(curve) == sign * MAX_SAFE
+    fills = [bought(n, 10**12, 100) for n in range(9_100)]
+    assert grade(curve, fills, Place(), FLAT).turnover == MAX_SAFE
+    assert grade(curve, fills[:9], Place(), FLAT).turnover == 9 * 10**12
 
 
 @pytest.mark.requirement("trial.grades")

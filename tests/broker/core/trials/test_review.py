@@ -54,7 +54,7 @@ def test_an_artifact_that_holds_is_graded_beside_two_others() -> None:
 
 @pytest.mark.requirement("trial.grade-replay")
 def test_the_naive_maker_has_the_bounds_of_the_first_plan() -> None:
-    first, other = plan(), plan(on="EURCHF", text=TRADES.replace(" 1000", " 90"))
+    first, other = plan(), plan(on="EURCHF", text=TRADES.replace(" 1000", " 9000"))
     found = reviewed(trial(TAPE, ENTRY, Start(first), Advance(100), Revise(other), Advance(500)))
     assert isinstance(found, Graded)
     assert found.naive == naive(TAPE, first, 600) != naive(TAPE, other, 600)

@@ -11,7 +11,7 @@ from broker.core.plan.read import Checked, read_plan
 from broker.core.plan.tree import Plan
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import Tape
-from broker.core.trials.account import Fill, pnl
+from broker.core.trials.account import MAX_PNL, Account, Fill, pnl
 from broker.core.trials.run import Place, Run
 from tests.support.tapes import tape
 
@@ -99,6 +99,22 @@ def test_the_loss_bound_is_kept_whatever_the_rules_say() -> None:
     made, fills = run(market, text)
     assert [(fill.tick, fill.side) for fill in fills] == [(1, "buy"), (4, "sell")]
     assert (made.outcome, made.place.over) == ("STAND_DOWN", "loss")
+
+
+@pytest.mark.requirement("trial.session-money")
+def test_more_profit_than_is_told_stands_down() -> None:
+    place = Place(account=Account(cash=MAX_PNL - 1_500, position=1))
+    made = Run(tape(*[(100 + 10 * n,) * 2 for n in range(9)]), plan(HEAD + "when tick > 8: flatten"), place)
+    assert [(fill.tick, fill.side) for fill in made.advance(9)] == [(6, "sell")]
+    assert (made.outcome, made.place.over, made.place.tick) == ("STAND_DOWN", "money", 7)
+
+
+@pytest.mark.requirement("trial.bounds")
+def test_a_rule_sees_no_orders_left_where_more_were_sent_than_its_plan_may() -> None:
+    place = Place(account=Account(sent=60))
+    made = Run(FLAT, plan(HEAD + "when orders_left = 0: flatten, stand_down"), place)
+    made.advance(1)
+    assert made.place.over == "rule"
 
 
 @pytest.mark.requirement("trial.runs")

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from broker.core.plan.read import Checked, read_plan
 from broker.core.plan.tree import Plan
@@ -43,6 +44,13 @@ TRADES = plan(
     "when position = 0 and mid < avg(mid, 20): buy 100 at ask when position > 0 and mid > avg(mid, 20): flatten"
 )
 MARKET = make(KINDS["trend"], 9, 600)
+
+
+def narrow(position: int) -> Plan:
+    """QUIET within another bound."""
+    return replace(QUIET, bound=replace(QUIET.bound, position=position))
+
+
 ENTRY = Entry(MARKET.ref(), MARKET.about, len(MARKET), "trend", 9)
 REF = "263ec83acf9dab1ec68fe641a2a1c56db272a8147a30b6122ab554309030466d"
 """Of the artifact of CALLS, on every Python."""
@@ -128,6 +136,22 @@ def test_a_call_that_does_not_fit_says_why(before: list[Call], call: Call, why: 
     assert why in fault
     with pytest.raises(ValueError, match=why):
         trial.do(call)
+
+
+@pytest.mark.requirement("trial.calls", "trial.bounds")
+def test_another_plan_holds_what_is_held_and_keeps_of_what_rests_what_finds_room() -> None:
+    market = tape(*[(99, 101)] * 6)
+    trial = replay(
+        market, [Start(QUIET), Submit("buy", 300), Submit("buy", 300, 50, "gtc"), Advance(1)]
+    ).trial
+    fault = trial.fault(Revise(narrow(299)))
+    assert fault is not None
+    assert "300 units are held" in fault
+    trial.do(Revise(narrow(301)))
+    assert [(order.left, order.price) for order in trial.place.account.working] == [(1, 50)]
+    assert (trial.place.account.position, trial.place.account.avoided) == (300, 1)
+    trial.do(Submit("buy", 5))
+    assert trial.place.account.avoided == 2
 
 
 @pytest.mark.requirement("trial.calls")

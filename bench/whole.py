@@ -25,13 +25,13 @@ from broker.config import Actors, Limits, Settings, raise_limits
 from broker.store.memory import MemoryStore
 from broker.store.port import Store
 from broker.store.sqlite import SqliteStore
+from broker.tick import tick_end
 from broker.wire.chain import verify_transcript
 from broker.wire.keyring import Keyring, WireKey
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 from broker.wire.statement import build_statement
 from gateways.dealing import text_frame
-from gateways.flush import flusher
 from gateways.frames import Messages
 from gateways.outbox import open_outbox
 from gateways.session import Session
@@ -62,7 +62,7 @@ class Party:
         caller = Caller(pk=self.key.pk, authenticated=True)
         self._outbox = open_outbox(broker.settings.streams, text_frame)
         self._outbox.notify = self._notify
-        self._arrived, self._due, self._flusher = arrived, False, flusher()
+        self._arrived, self._due, self._at_end = arrived, False, tick_end().add
         self._messages = Messages(ServerProtocol(state=State.OPEN), broker.settings.limits.frame_bytes)
         self.session = Session(broker, caller, self._outbox, nursery)
         nursery.start_soon(self._sleep)
@@ -81,7 +81,7 @@ class Party:
         """Something was put: it leaves at the tick's end, as gateways.flush has it."""
         if not self._due:
             self._due = True
-            self._flusher.add(self._leave)
+            self._at_end(self._leave)
 
     def _leave(self) -> None:
         self._due = False

@@ -5,50 +5,13 @@
 3. Nothing here waits, raises, or wakes a task but through the loop's own queue.
 """
 
-import logging
 import os
 from collections.abc import Callable
-from typing import Final
 
 import trio
 
+from broker.tick import tick_end
 from gateways.outbox import Outbox
-
-log = logging.getLogger(__name__)
-
-_flusher: Final[trio.lowlevel.RunVar["Flusher"]] = trio.lowlevel.RunVar("flusher")
-
-
-class Flusher(trio.abc.Instrument):
-    """The connections of one run of the loop that have something to send. From `flusher()`."""
-
-    def __init__(self) -> None:
-        self._due: list[Callable[[], None]] = []
-
-    def add(self, send: Callable[[], None]) -> None:
-        """Have `send()` called before the loop next waits. Called on the loop."""
-        self._due.append(send)
-
-    def before_io_wait(self, timeout: float) -> None:
-        """Trio calls this once a tick, when its tasks and callbacks have run."""
-        if self._due:
-            due, self._due = self._due, []
-            for send in due:
-                try:
-                    send()
-                except Exception:  # it would cost every connection its instrument
-                    log.exception("a connection could not be sent to")
-
-
-def flusher() -> Flusher:
-    """The flusher of this run of the loop; made at the first asking."""
-    try:
-        return _flusher.get()
-    except LookupError:
-        made = Flusher()
-        trio.lowlevel.add_instrument(made)
-        _flusher.set(made)
-        return made
 
 
 class Direct:
@@ -62,7 +25,7 @@ class Direct:
         self._fd = fd
         self._outbox = outbox
         self._broken = broken
-        self._flusher = flusher()
+        self._at_end = tick_end().add
         self._token = trio.lowlevel.current_trio_token()
         self._due = False
         outbox.notify = self._notify
@@ -75,7 +38,7 @@ class Direct:
         """Something was put while the writer sleeps."""
         if not self._due:
             self._due = True
-            self._flusher.add(self._send)
+            self._at_end(self._send)
 
     def _send(self) -> None:
         self._due = False

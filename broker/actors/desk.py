@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from broker.actors.actor import Actor, Stop
+from broker.actors.actor import NOT_NOW, Actor, Stop
 from broker.actors.calls import ConvRow, Holder, pair_name, read_conv_row, streams_of
 from broker.actors.conversation import Dialled, Doubtful, Finished, Rung
 from broker.actors.deskcommands import (
@@ -89,11 +89,26 @@ class DeskActor(Actor[Desk]):
         row, version = await self._read_row()
         return Desk(places, row, version)
 
-    async def handle(self, command: Any) -> Any:
+    def decide(self, command: Any) -> Any:
+        """Places, where all is known that they depend on: a call is dialled without a turn of this actor's task."""
         desk = self.state
         assert desk is not None  # load() always gives one
+        places = desk.places
         if isinstance(command, Release | Rung | Finished | Doubtful):
-            return self._told(desk.places, command)
+            return self._told(places, command)
+        if desk.row is None or places.doubtful:
+            return NOT_NOW
+        mono, capacity = self._clock.monotonic(), self._capacity
+        match command:
+            case ReservePlace(conv, token) if len(places.taken()) < capacity.conversations:
+                return core.reserve_place(places, conv, token, mono, capacity)
+            case ReserveRing(conv, token, ring):
+                return core.reserve_ring(places, conv, token, ring, desk.row.screen, mono, capacity)
+        return NOT_NOW
+
+    async def handle(self, command: Any) -> Any:
+        desk = self.state
+        assert desk is not None
         if desk.row is None:
             desk.row, desk.version = await self._read_row()
         match command:

@@ -45,6 +45,7 @@ from broker.store.sqlite_reader import Reader
 from broker.store.sqlite_search import Searcher
 from broker.store.sqlite_sweep import Sweep
 from broker.store.sqlite_writer import Outcome, Result, Work, Writer
+from broker.tick import tick_end
 
 BATCH: Final = 256
 """Units committed together at most: staging them takes the loop 3 ms, and more together gains little."""
@@ -165,7 +166,7 @@ class SqliteStore:
         if not self._pumping:
             # Not at once: what other tasks of this tick commit goes into the same batch.
             self._pumping = True
-            trio.lowlevel.current_trio_token().run_sync_soon(self._pump)
+            tick_end().add(self._pump)
 
     def _pump(self) -> None:
         batch = self._queue[:BATCH]
@@ -173,7 +174,8 @@ class SqliteStore:
         self._began = time.perf_counter()
         job, at_once = self._prepare([work for work, _ in batch])
         if self._hand is None or at_once:
-            self._finish(batch, job())
+            # Not here: what follows may wake tasks, and where a tick ends the loop has settled how long it sleeps.
+            trio.lowlevel.current_trio_token().run_sync_soon(self._finish, batch, job())
         else:
             self._hand.give(job, partial(self._finish, batch))
 
@@ -222,8 +224,6 @@ class SqliteStore:
             self._pumping = False
             if self._closed:
                 self._drained.set()
-        elif self._hand is None:
-            trio.lowlevel.current_trio_token().run_sync_soon(self._pump)
         else:
             self._pump()
 

@@ -6,7 +6,7 @@ send_call and the dry run judge by the same functions, so that the one foretells
 from collections.abc import Sequence
 
 from broker.tools.context import Services
-from broker.tools.lookup import resolve, unknown_desk
+from broker.tools.lookup import holds, resolve, unknown_desk
 from broker.wire.envelope import Envelope, call_codes
 from broker.wire.refusals import Refusal, refuse
 
@@ -28,6 +28,8 @@ def call_form(envelope: Envelope, wires: Sequence[str]) -> Refusal | None:
 async def desks_agree(services: Services, envelope: Envelope) -> Refusal | None:
     """Step 7: both codes are known, code_from is from's and code_to is to's."""
     code_from, code_to = envelope.body["code_from"], envelope.body["code_to"]
+    if holds(services, envelope.sender, code_from) and holds(services, envelope.to, code_to):
+        return None
     caller = await resolve(services, code_from)
     if caller is None:
         return unknown_desk(code_from)

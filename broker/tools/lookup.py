@@ -8,6 +8,7 @@ from msgspec import Meta
 from broker.actors.actor import Actor
 from broker.actors.calls import ConvRow, read_conv_row
 from broker.actors.conversation import Known
+from broker.actors.desk import Desk
 from broker.actors.deskcommands import Used
 from broker.core import desk as core
 from broker.core.conversation import Conversation
@@ -59,6 +60,14 @@ async def resolve(services: Services, code: str) -> DeskRow | None:
         if not pk or document is None or document.version == version:  # read twice: nobody holds it
             return None
         version = document.version  # it moved between the two reads: look again
+
+
+def holds(services: Services, pk: str, code: str) -> bool:
+    """Whether the live desk of a key says that it answers to the code. False says nothing: `resolve` knows."""
+    actor = services.house.alive("desk", pk)
+    desk: Desk | None = None if actor is None or actor.gone else actor.state
+    row = desk.row if desk is not None else None
+    return row is not None and row.code == code and not _lapsed(services, row)
 
 
 async def desk_of(services: Services, pk: str) -> DeskRow | None:

@@ -13,6 +13,18 @@ LIFE = "broker/wire/call.py"
 
 MUTANTS = (
     (
+        "order.call-desks",
+        LOOKUP,
+        "return row is not None and row.code == code and not _lapsed(services, row)",
+        "return row is not None and row.code == code",
+    ),
+    (
+        "limits.counts-folded",
+        "broker/actors/desk.py",
+        "if desk.row is None or places.doubtful:",
+        "if desk.row is None:",
+    ),
+    (
         "call.restart-ends-nothing",
         TIMERS,
         "{row.id for row in rows if row.order <= now} | self._untold.keys()",

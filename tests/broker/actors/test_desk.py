@@ -7,11 +7,12 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from broker.actors.conversation import Dialled
+from broker.actors.actor import Letter
+from broker.actors.conversation import Dialled, Doubtful
 from broker.actors.desk import DeskActor
-from broker.actors.deskcommands import ReservePlace
+from broker.actors.deskcommands import ReservePlace, ReserveRing
 from broker.app import Caller
-from broker.core.desk import CodeRow, DeskRow, Place
+from broker.core.desk import CodeRow, DeskRow, Place, Ring
 from broker.store.memory import MemoryStore
 from broker.store.port import InDoubt, Put, Unit
 from broker.wire.canonical import encode
@@ -361,3 +362,25 @@ async def test_use_is_noted_at_most_once_a_day(autojump_clock: Any) -> None:
         await bench.dial(alfa, brav)
         await trio.sleep(1)
         assert await used_at() == opened + DAY_MS
+
+
+@pytest.mark.requirement("limits.counts-folded")
+async def test_places_are_given_where_they_are_asked_for_unless_something_has_to_be_looked_up(
+    bench: Bench,
+) -> None:
+    alfa = await bench.open("ALFA")
+    actor = actor_of(bench, alfa)
+    answers: list[Any] = []
+    ring = Ring("b" * 64, None, True)
+    for command in (ReserveRing("1" * 16, 1, ring), ReservePlace("2" * 16, 2)):
+        assert actor.post(Letter(command, answers.append)) is None
+    assert answers == [None, Place(())]  # with no turn of the loop
+    assert actor.state is not None
+    assert set(actor.state.places.held) == {2}
+    assert set(actor.state.places.held_rings) == {1}
+    actor.post(Letter(Doubtful("3" * 16), None))
+    assert set(actor.state.places.doubtful) == {"3" * 16}
+    actor.post(Letter(ReservePlace("4" * 16, 4), answers.append))
+    assert len(answers) == 2, "whether that call stands is the store's to say"
+    await wait_all_tasks_blocked()
+    assert answers[2:] == [Place(())]

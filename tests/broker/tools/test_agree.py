@@ -62,6 +62,41 @@ async def test_the_first_desk_that_disagrees_is_named(bench: Bench) -> None:
         assert (fault.code, fault.detail.get("path")) == (code, path)
 
 
+@pytest.mark.requirement("order.call-desks")
+async def test_desks_that_are_live_answer_for_themselves_and_for_no_longer_than_they_hold_their_codes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    services, asked = bench.broker._services, call(sender=alfa.pk, to=brav.pk)
+    looked_up: list[str] = []
+    get = services.store.get
+
+    async def counted(kind: str, id: str) -> Any:
+        looked_up.append(kind)
+        return await get(kind, id)
+
+    monkeypatch.setattr(services.store, "get", counted)
+    assert await desks_agree(services, asked) is None
+    assert looked_up == []
+    for party, code in ((alfa, "ALFA"), (brav, "BRAV")):
+        closed = party.statement("close_desk", bench.broker.pk, bench.ts, code=code)
+        await bench.call("close_desk", **closed)
+        looked_up.clear()
+        fault = await desks_agree(services, asked)
+        assert (fault and fault.detail) == {"code_asked": "ALFA"}
+        assert looked_up
+
+
+@pytest.mark.requirement("order.call-desks")
+async def test_a_live_desk_whose_code_has_lapsed_answers_to_it_no_more(bench: Bench) -> None:
+    alfa, brav = await bench.open("ALFA"), await bench.open("BRAV")
+    services, asked = bench.broker._services, call(sender=alfa.pk, to=brav.pk)
+    bench.clock.step(services.settings.desks.lapse_days * 86_400_000)
+    fault = await desks_agree(services, asked)
+    assert isinstance(fault, Refusal)
+    assert (fault.code, fault.detail) == ("unknown_desk", {"code_asked": "ALFA"})
+
+
 @pytest.mark.requirement("order.suspended")
 async def test_a_suspended_key_may_send_an_end_alone(bench: Bench) -> None:
     alfa = await bench.open("ALFA")

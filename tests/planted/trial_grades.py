@@ -1,6 +1,7 @@
 """Grades of what was never done, by others' tapes, or in one long piece."""
 
 REVIEW = "broker/core/trials/review.py"
+GRADE = "broker/core/trials/grade.py"
 GRADER = "broker/actors/grader.py"
 TOOL = "broker/tools/grading.py"
 REPORT = "broker/core/trials/report.py"
@@ -11,6 +12,7 @@ CONSOLE = "gateways/console/trials.py"
 COMMAND = "gateways/commands/grade.py"
 
 MUTANTS = (
+    ("trial.grades", GRADE, "+ 2 * tape.about.fee)", "+ tape.about.fee)"),
     ("trial.grade-replay", REVIEW, "        if one != other:\n", "        if False:\n"),
     ("trial.grade-replay", REVIEW, "    if len(said) != len(found):\n", "    if False:\n"),
     ("trial.grade-replay", REVIEW, "        if said[name] != value:\n", "        if False:\n"),

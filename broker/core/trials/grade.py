@@ -83,16 +83,16 @@ def sharpe(curve: Sequence[int]) -> int:
 
 
 def hits(fills: Sequence[Fill], tape: Tape) -> tuple[int, int]:
-    """How many trades that made the position smaller earned by it, fee and all, and how many there were. What was
-    bought first is sold first."""
+    """How many trades that made the position smaller earned by it, fees of both ends and all, and how many there were.
+    What was bought first is sold first."""
     lots: list[list[int]] = []
     earned = closed = 0
     for fill in fills:
         sign = 1 if fill.side == "buy" else -1
-        left, brought, closes = fill.size, -fill.fee, bool(lots) and lots[0][0] * sign < 0
+        left, brought, closes = fill.size, 0, bool(lots) and lots[0][0] * sign < 0
         while left and lots and lots[0][0] * sign < 0:
             part = min(left, abs(lots[0][0]))
-            brought -= sign * part * (fill.price - lots[0][1]) * tape.about.tick
+            brought -= part * (sign * (fill.price - lots[0][1]) * tape.about.tick + 2 * tape.about.fee)
             lots[0][0] += sign * part
             left -= part
             if not lots[0][0]:

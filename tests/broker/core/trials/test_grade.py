@@ -67,8 +67,6 @@ def test_what_no_json_keeps_whole_is_told_as_the_most_that_it_does(sign: int) ->
         ([bought(0, 10, 100)], (0, 0)),
         ([bought(0, 10, 100), sold(1, 10, 101)], (1, 1)),
         ([bought(0, 10, 100), sold(1, 10, 100)], (0, 1)),
-        ([bought(0, 10, 100), sold(1, 10, 101, fee=100)], (0, 1)),  # the fee is what it brought
-        ([bought(0, 10, 100), sold(1, 10, 101, fee=99)], (1, 1)),
         ([sold(0, 10, 100), bought(1, 4, 99), bought(2, 6, 101)], (1, 2)),
         (
             [bought(0, 5, 100), bought(1, 5, 90), sold(2, 5, 95), sold(3, 5, 95)],
@@ -79,6 +77,13 @@ def test_what_no_json_keeps_whole_is_told_as_the_most_that_it_does(sign: int) ->
 )
 def test_a_hit_is_a_trade_that_closed_with_a_gain(fills: list[Fill], told: tuple[int, int]) -> None:
     assert hits(fills, FLAT) == told
+
+
+@pytest.mark.requirement("trial.grades")
+@pytest.mark.parametrize(("fee", "told"), [(4, (2, 2)), (5, (0, 2)), (6, (0, 2))])
+def test_a_hit_earns_both_the_fee_of_what_it_closes_and_its_own(fee: int, told: tuple[int, int]) -> None:
+    fills = [bought(0, 10, 100, 10 * fee), sold(1, 25, 101, 25 * fee), bought(2, 15, 100, 15 * fee)]
+    assert hits(fills, tape((99, 101), (99, 101), fee=fee)) == told  # a tick of a unit is worth 10
 
 
 @pytest.mark.requirement("trial.grades")

@@ -65,14 +65,14 @@ def _read(file: Path) -> bytes:
 
 
 def _wrong(options: Options, file: str, found: list[Diagnostic]) -> Failure:
-    """Shows the diagnostics; the error's line is of the first."""
+    """Shows the diagnostics; the error's line counts them."""
     if options.json:
         options.show({"diagnostics": found})
     else:
         for each in found:
             click.echo(printable(f"{file}:{each}"))
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    return Failure("no_plan", f"{file}:{found[0].line}:{found[0].column}: {found[0].message}{more}")
+    wrong = "1 thing is" if len(found) == 1 else f"{len(found)} things are"
+    return Failure("no_plan", f"{file} is no plan: {wrong} wrong with it")
 
 
 def _report(checked: Checked) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from broker.core.plan import raw as r
 from broker.core.plan import tree
-from broker.core.plan.diagnostics import Found, Span
+from broker.core.plan.diagnostics import Code, Found, Span
 from broker.core.plan.kinds import Kind, Kinds
 from broker.core.plan.limits import (
     MAX_ACTIONS,
@@ -23,22 +23,26 @@ from broker.core.plan.limits import (
     lets,
     valued,
 )
-from broker.core.plan.statements import Statement
+from broker.core.plan.statements import Statement, looks_back
 from broker.core.plan.tree import MICRO, MOST
 
 ORDER: Final = ("plan", "on", "bound", "let", "when")
 WANTED: Final = {
-    "plan": "plan NAME VERSION",
-    "on": "on INSTRUMENT",
-    "bound": "bound position …, loss …, orders …, until …",
-    "when": "when CONDITION: ACTION",
+    "plan": ("plan NAME VERSION", "plan unnamed 1"),
+    "on": ("on INSTRUMENT", "on INSTRUMENT"),
+    "bound": (
+        "bound position …, loss …, orders …, until …",
+        "bound position 1, loss 1, orders 1, until 1",
+    ),
+    "when": ("when CONDITION: ACTION", "when tick >= 0: stand_down"),
 }
-"""What a plan can't be without."""
+"""What a plan can't be without → what is expected, and a repair that risks nothing: it makes a plan, of an instrument
+that no tape is of, with the least bounds, and what was meant its author has to say."""
 BOUNDS: Final = {"position": MAX_POSITION, "loss": MOST, "orders": MAX_ORDERS, "until": MAX_UNTIL}
 _WHOLE: Final[dict[Kind, str]] = {
-    "price": "prices are whole ticks",
+    "price": "prices are whole ticks (1.0842 is 108420 where a tick is 0.00001)",
     "size": "sizes are whole units",
-    "count": "a count is a whole number",
+    "count": "a count is a whole number (half of x is x / 2)",
 }
 
 
@@ -102,13 +106,14 @@ class _Checker:
                 self._found.add("syntax", each.at, f"{each.word} {said}", (" · ".join(ORDER),))
             last = max(last, place)
         there = {each.word for each in self._statements}
-        for word, wanted in WANTED.items():
+        gap = "\n" if "\n" in self._text or "#" in self._text else " "
+        for word, (wanted, least) in WANTED.items():
             if word not in there:
                 later = [e.at.start for e in self._statements if ORDER.index(e.word) > ORDER.index(word)]
                 at = min(later, default=len(self._text.rstrip()))
-                self._found.add(
-                    "bound" if word == "bound" else "syntax", Span(at, at), f"{word} is missing", (wanted,)
-                )
+                code: Code = "bound" if word == "bound" else "syntax"
+                repair = least + gap if later else gap + least
+                self._found.add(code, Span(at, at), f"{word} is missing", (wanted,), repair)
 
     def _sizes(self) -> None:
         if len(self._rules) > MAX_RULES:
@@ -149,7 +154,9 @@ class _Checker:
         for word in BOUNDS:
             if word not in values:
                 end = Span(bound.at.end, bound.at.end)
-                self._found.add("bound", end, f"the bound {word} is missing", (f"{word} NUMBER",))
+                self._found.add(
+                    "bound", end, f"the bound {word} is missing", (f"{word} NUMBER",), f", {word} 1"
+                )
         return tree.Bound(**values) if values.keys() == BOUNDS.keys() else None
 
     def _whole(self, number: r.Number, what: str, least: int, most: int) -> int:
@@ -270,7 +277,7 @@ class _Checker:
         if isinstance(look, tree.Past):
             if ago < 1:
                 here = look.of if ago == 0 else None
-                self._found.add("number", place, f"{look.of}[1] is the latest past", repair=here)
+                self._found.add("number", place, looks_back(look.of), repair=here)
         elif ago < 0 or valued(look.ticks, values) < 1:
             self._found.add("number", place, "a window has at least 1 tick, and none to come")
         if back(look, values) > MAX_BACK:

@@ -42,8 +42,8 @@ class Diagnostic(Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         parts = [f"{self.line}:{self.column}: {self.message}"]
-        if self.expected:
-            parts.append("expected " + listed(self.expected))
+        if self.expected and self.expected != (self.repair,):
+            parts.append("expected " + listed([_quoted(each) for each in self.expected]))
         if self.repair is not None:
             parts.append(f"write {self.repair.strip()!r}" if self.repair.strip() else "leave it out")
         return "; ".join(parts)
@@ -89,16 +89,21 @@ def listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
 
 
+def _quoted(expected: str) -> str:
+    """A sign, or a word that would be read as one of the sentence, stands in quotes."""
+    return repr(expected) if expected in ("and", "or") or not any(map(str.isalpha, expected)) else expected
+
+
 def shown(text: str) -> str:
     """What stands there, short enough for a message."""
     return repr(text if len(text) <= 40 else text[:37] + "…")
 
 
 MEANT: Final = {
-    "average": "avg", "sma": "avg", "mean": "avg", "ma": "avg",
+    "average": "avg", "sma": "avg", "mean": "avg", "ma": "avg", "ema": "avg", "wma": "avg",
     "highest": "max", "high": "max", "lowest": "min", "low": "min",
-    "price": "mid", "last": "mid", "close": "mid",
-    "qty": "size", "volume": "size", "inventory": "position", "pos": "position", "profit": "pnl",
+    "price": "mid", "last": "mid", "close": "mid flatten", "entry": "fill", "entry_price": "fill",
+    "qty": "size", "volume": "size", "inventory": "position", "pos": "position", "all": "position", "profit": "pnl",
     "time": "tick", "t": "tick", "now": "tick", "offer": "ask",
     "halt": "stand_down", "exit": "flatten", "close_all": "flatten", "long": "buy", "short": "sell",
     "if": "when", "def": "let", "var": "let", "set": "let", "const": "let", "symbol": "on",
@@ -106,15 +111,15 @@ MEANT: Final = {
     "max_position": "position", "max_loss": "loss", "max_orders": "orders", "end": "until",
     "fok": "ioc", "day": "gtc",
 }  # fmt: skip
-"""Other languages' words → ours."""
+"""Other languages' words → ours; of several the one that can stand there."""
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was meant, or None."""
     known, word = list(known), word[:64].lower()
-    meant = MEANT.get(word)
-    if meant in known:
-        return meant
+    for meant in MEANT.get(word, "").split():
+        if meant in known:
+            return meant
     if word.replace("-", "_") in known:
         return word.replace("-", "_")
     near = difflib.get_close_matches(word, known, 1, CLOSE)
@@ -122,11 +127,12 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def apply(text: str, found: Iterable[Diagnostic]) -> str:
-    """The text with every repair made."""
+    """The text with every repair made; of several at one place the first comes first."""
     starts = [0]
     for line in text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
-    for each in sorted(found, key=lambda one: (one.line, one.column), reverse=True):
+    placed = sorted(found, key=lambda one: (one.line, one.column))
+    for each in reversed(placed):
         if each.repair is not None:
             at = starts[each.line - 1] + each.column - 1
             text = text[:at] + each.repair + text[at + each.length :]

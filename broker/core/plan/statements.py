@@ -24,11 +24,16 @@ PUT_IN: Final = ((":", ":"), ("at", " at"), (")", ")"), (",", ","), ("=", " ="))
 """What is put in where it is missing, and as what it is written."""
 SIGNS: Final = {"then": ":", "do": ":", "mod": "%", "is": "="}
 """Words of other languages → signs of ours, where such a word can't stand."""
+AMOUNTS: Final = ("position", "pnl", "resting", "orders_left")
+"""What is nothing at 0: alone in a condition it is meant to be something."""
 MENDS: Final = 6
 """How often one statement is parsed; after that it is anybody's guess what was meant."""
 SERIES: Final = ("bid", "ask", "mid", "spread", "size")
 FUNCTIONS: Final = ("avg", "min", "max", "abs")
 QUANTITIES: Final = (*SERIES, "tick", "position", "pnl", "orders_left", "resting", "fill", "fill_age")
+BARE: Final = "a condition compares two numbers"
+CONSTANT: Final = {"NAME", "NUMBER"}
+"""What may come where a look at the past says how far."""
 COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
 _GROUPS: Final = (
     ((*QUANTITIES, *FUNCTIONS, "(", "-"), ("a number", "a quantity")),
@@ -149,7 +154,7 @@ class _Reader:
     def _mended(self, state: State, token: Token, last: Token) -> bool:
         """Tells what is wrong with a token. True where one token more, less or another is the repair: it is made."""
         accepted, names, at = state.accepts(), terminals(), self._at
-        message, expected = self._message(token, accepted), readable(accepted)
+        message, expected = self._message(token, last, accepted), readable(accepted)
         words = [text for text, name in names.items() if name in accepted and text[0].isalpha()]
         meant = closest(str(token), words) if str(token)[:1].isalpha() else None
         if (sign := SIGNS.get(str(token), "")) and names[sign] in accepted:
@@ -169,7 +174,8 @@ class _Reader:
             self._found.add("syntax", _span(last), "a comma too many", expected, "")
             del self._tokens[at - 1]
             return True
-        if str(token) in (",", ":", ")", "=") and self._follows() in accepted:
+        odd = ("-",) if accepted == CONSTANT else (",", ":", ")", "=")
+        if str(token) in odd and self._follows() in accepted:
             self._found.add("syntax", _span(token), message, expected, " ")
             del self._tokens[at]
             return True
@@ -179,24 +185,50 @@ class _Reader:
                 "NUMBER", str(token)[1:], start_pos=token.start_pos, end_pos=token.end_pos
             )
             return True
+        if message == BARE and self._amount(at):
+            end = last.end_pos or 0
+            self._found.add("syntax", Span(end, end), message, expected, " != 0")
+            self._tokens[at:at] = [
+                Token(name, text, start_pos=end, end_pos=end)
+                for name, text in ((names["!="], "!="), ("NUMBER", "0"))
+            ]
+            return True
         repair = " 1" if last.type == "NAME" and token.type == END and accepted == {"NUMBER"} else None
         self._found.add("syntax", _span(token), message, expected, repair)
         return False
+
+    def _amount(self, at: int) -> bool:
+        """Whether the token before is an amount that stands alone where a condition begins."""
+        before, last = (str(each) for each in self._tokens[at - 2 : at])
+        return last in AMOUNTS and before in ("when", "and", "or", "not", "(")
 
     def _follows(self) -> str:
         """The type of the token after this one."""
         after = self._tokens[self._at + 1].type if self._at + 1 < len(self._tokens) else END
         return END if after in _begins() else after
 
-    def _message(self, token: Token, accepted: set[str]) -> str:
+    def _message(self, token: Token, last: Token, accepted: set[str]) -> str:
         names = terminals()
         if str(token) in COMPARISONS and {"AND", "COLON"} <= accepted:
             return "comparisons are not chained: a < b and b < c"
         if token.type in ("COLON", "AND", "OR", "RPAR") and names["<"] in accepted:
-            return "a condition compares two numbers"
+            return BARE
         if token.type == "LSQB":
             return f"only {', '.join(SERIES)} have a past that can be looked at"
+        if accepted == CONSTANT:
+            if str(last) == "[":
+                return looks_back(str(self._tokens[self._at - 2]))
+            return "how many ticks a window has is a number or a let: max(mid, 20)"
+        if accepted == {"MINUS", "NUMBER"}:
+            return "a let is a number"
+        if token.type == END:
+            return "the statement ends too soon"
         return f"{_shown(token)} is not what comes here"
+
+
+def looks_back(series: str) -> str:
+    """What there is to say of `mid[-1]`, `mid[0]` and `mid[tick - 1]`."""
+    return f"looks go back, by a number or a let: {series}[1] is what {series} was a tick ago"
 
 
 def _begins() -> frozenset[str]:

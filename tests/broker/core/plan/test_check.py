@@ -32,8 +32,8 @@ CASES = [
     ("plan.diagnostics", f"{HEAD}when position > 1.5: cancel", "number", 4, "sizes are whole units"),
     ("plan.diagnostics", f"{HEAD}when tick > 1: buy 5 at bid for 2.5", "number", 4, "is a whole number"),
     ("plan.diagnostics", f"{HEAD}when pnl > 1.1234567: cancel", "number", 4, "at most six digits"),
-    ("plan.diagnostics", f"{HEAD}when mid > mid[0]: cancel", "number", 4, "mid[1] is the latest past"),
-    ("plan.diagnostics", f"{HEAD}let k = -2\nwhen mid > mid[k]: cancel", "number", 5, "mid[1] is the latest past"),
+    ("plan.diagnostics", f"{HEAD}when mid > mid[0]: cancel", "number", 4, "mid[1] is what mid was a tick ago"),
+    ("plan.diagnostics", f"{HEAD}let k = -2\nwhen mid > mid[k]: cancel", "number", 5, "mid[1] is what mid was"),
     ("plan.diagnostics", f"{HEAD}when mid > avg(mid[9], 0): cancel", "number", 4, "a window has at least 1 tick"),
     ("plan.diagnostics", f"{HEAD}when tick / 0 > 1: cancel", "number", 4, DIVIDED),
     ("plan.diagnostics", f"{HEAD}let n = -3\nwhen tick % n > 1: buy 1 / n at 5", "number", 5, DIVIDED),
@@ -92,6 +92,36 @@ def test_what_is_just_within_the_limits_is_a_plan() -> None:
         f"{HEAD}when mid > avg(mid[1], 4096) or mid > mid[4096]: {'cancel, ' * 7}cancel",
     ):
         assert isinstance(read_plan(text), Checked), read_plan(text)
+
+
+LEAST = {
+    "plan": "plan unnamed 1",
+    "on": "on INSTRUMENT",
+    "bound": "bound position 1, loss 1, orders 1, until 1",
+    "when": "when tick >= 0: stand_down",
+}
+
+
+@pytest.mark.requirement("plan.repairs")
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ("", " " + " ".join(LEAST.values())),
+        ("# nothing", "# nothing\n" + "\n".join(LEAST.values())),
+        ("plan fade 1 on EURUSD", f"plan fade 1 on EURUSD {LEAST['bound']} {LEAST['when']}"),
+        (HEAD.replace("plan fade 1\non EURUSD\n", "") + RULE, None),
+        (HEAD.replace("on EURUSD\n", "on EURUSD # so\n") + "# and no rule", None),
+        (FADE.replace(", until 3600", ""), FADE.replace("3600", "1")),
+        (FADE.replace(", loss 2500, orders 40", ""), None),
+    ],
+)
+def test_a_repair_of_what_is_missing_makes_a_plan_that_risks_nothing(text: str, mended: str | None) -> None:
+    diagnostics = read_plan(text)
+    assert isinstance(diagnostics, list)
+    assert all(each.repair is not None for each in diagnostics)
+    repaired = apply(text, diagnostics)
+    assert isinstance(read_plan(repaired), Checked), repaired
+    assert mended is None or repaired == mended
 
 
 @pytest.mark.requirement("plan.repairs")

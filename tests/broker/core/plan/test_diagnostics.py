@@ -15,6 +15,10 @@ def test_a_place_is_a_line_and_a_column_from_1() -> None:
     assert (first.line, first.column, first.length) == (1, 1, 2)
     assert (second.line, second.column, second.length) == (2, 6, 1)
     assert str(second) == "2:6: here; expected x or y; write 'z'"
+    assert str(Diagnostic("syntax", 1, 1, 1, "here", (":", "or", "a name"))).endswith(
+        "expected ':', 'or' or a name"
+    )
+    assert str(Diagnostic("syntax", 1, 1, 1, "here", ("z",), "z")) == "1:1: here; write 'z'"
     assert apply("ab\ncd é f\n", found.listed()) == "ab\ncd é z\n"
 
 
@@ -50,4 +54,6 @@ def test_repairs_do_not_disturb_each_other() -> None:
         Diagnostic("syntax", 1, 3, 0, "", repair="!"),
     ]
     assert apply("a bc", found) == "longer !bc"
+    twice = [Diagnostic("syntax", 1, 2, 0, "", repair=each) for each in (" first", " second")]
+    assert apply("a bc", twice) == "a first second bc"
     assert apply("a bc", [Diagnostic("syntax", 1, 3, 2, "", repair=""), found[0]]) == "longer "

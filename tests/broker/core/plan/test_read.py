@@ -74,7 +74,7 @@ def test_layout_and_comments_are_not_part_of_a_plan() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"name": "when"}, "the end of the statement is not what comes here"),
+        ({"name": "when"}, "the statement ends too soon"),
         ({"let": [{"name": "x", "value": 5.5}]}, "Expected"),
         ({"bound": {"position": 1, "loss": 1, "orders": 1}}, "until"),
         ({"extra": 1}, "extra"),

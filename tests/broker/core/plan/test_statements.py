@@ -36,6 +36,7 @@ MENDED = [
     ("position: 3000000", "position 3000000", 3, 15),
     ("orders=40", "orders 40", 3, 42),
     ("1000000 @ mid", "1000000 at mid", 4, 48),
+    ("close\n", "flatten\n", 6, 20),
 ]
 
 
@@ -48,6 +49,51 @@ def test_one_token_is_the_repair(broken: str, whole: str, line: int, column: int
     assert (only.line, only.column) == (line, column)
     assert only.expected or not (only.repair or "x").strip()
     assert isinstance(read_plan(apply(text, [only])), Checked)
+
+
+@pytest.mark.requirement("plan.repairs")
+@pytest.mark.parametrize(
+    ("broken", "words", "whole"),
+    [
+        ("mid > mid[-1]: cancel", "mid[1] is what mid was a tick ago", "mid > mid[1]: cancel"),
+        ("1 < avg(bid, -5): cancel", "how many ticks a window has", "1 < avg(bid, 5): cancel"),
+        ("position: flatten", "a condition compares two numbers", "position != 0: flatten"),
+        ("not pnl and resting: cancel", "compares two numbers", "not pnl != 0 and resting != 0: cancel"),
+        ("(resting or tick > 5): cancel", "compares two numbers", "resting != 0 or tick > 5: cancel"),
+        ("pnl > 1: sell all at bid", "there is no 'all'", "pnl > 1: sell position at bid"),
+        ("mid > ema(mid, 9): cancel", "'ema' is no function", "mid > avg(mid, 9): cancel"),
+    ],
+)
+def test_what_is_meant_is_the_repair(broken: str, words: str, whole: str) -> None:
+    text = f"{HEAD}when {broken}"
+    found = wrong(text)
+    assert words in found[0].message
+    mended = read_plan(apply(text, found))
+    assert isinstance(mended, Checked)
+    assert mended.text == f"{HEAD}when {whole}\n"
+
+
+@pytest.mark.requirement("plan.diagnostics")
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (
+            "when mid > bid[tick - 1]: cancel",
+            "looks go back, by a number or a let: bid[1] is what bid was a tick ago",
+        ),
+        ("when max(bid, ask) > 1: cancel", "how many ticks a window has is a number or a let: max(mid, 20)"),
+        ("when mid: cancel", "a condition compares two numbers"),
+        ("let x = mid", "a let is a number"),
+        ("when bid > 1.0842: cancel", "prices are whole ticks (1.0842 is 108420 where a tick is 0.00001)"),
+        (
+            "when spread > tick: cancel",
+            "'spread' is a price (ticks), 'tick' is a count: they can't be compared",
+        ),
+    ],
+)
+def test_what_only_its_author_can_mend_is_told_without_a_repair(broken: str, words: str) -> None:
+    first = wrong(f"{HEAD}{broken}")[0]
+    assert (first.message, first.repair) == (words, None)
 
 
 @pytest.mark.requirement("plan.repairs")
@@ -66,7 +112,7 @@ def test_each_statement_tells_its_own() -> None:
         (5, "a condition compares two numbers"),
         (6, "'lot' begins no statement"),
         (6, "let stands after when"),
-        (6, "the end of the statement is not what comes here"),
+        (6, "the statement ends too soon"),
         (7, "comparisons are not chained: a < b and b < c"),
         (8, "only bid, ask, mid, spread, size have a past that can be looked at"),
     ]

@@ -4,6 +4,7 @@ It is the same run as in the trial: an order is decided on one quote and held ag
 bounds. What would be a fill there is a HIT here.
 """
 
+import os
 import sys
 from array import array
 from decimal import Decimal
@@ -16,7 +17,7 @@ from broker.core.trials.script import Revise, Start, read_artifact
 from gateways.client.agent import open_agent
 from gateways.client.artifacts import fetch_artifact
 
-BROKER = "http://127.0.0.1:8766"
+BROKER = os.environ.get("TURRET_URL", "http://127.0.0.1:8766")
 
 
 class Quotes(Tape):

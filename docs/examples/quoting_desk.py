@@ -1,10 +1,12 @@
 """BRAV: a desk that makes prices, one for each request, and confirms what is dealt at the last one."""
 
+import os
+
 import trio
 
 from gateways.client.connect import connect
 
-BROKER = "http://127.0.0.1:8766"
+BROKER = os.environ.get("TURRET_URL", "http://127.0.0.1:8766")
 
 
 async def main() -> None:

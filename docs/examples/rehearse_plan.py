@@ -1,6 +1,6 @@
 """A plan over MCP: it is checked, rehearsed, revised half-way, and graded on tapes that it has not seen."""
 
-import secrets
+import os
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ import trio
 from gateways.client.agent import open_agent
 from gateways.client.mcp_link import ToolCaller
 
-BROKER = "http://127.0.0.1:8766"
+BROKER = os.environ.get("TURRET_URL", "http://127.0.0.1:8766")
 HEAD = "on EURUSD bound position 1000000, loss 500, orders 20, until 40 "
 DRAFT = f"plan follow 1 {HEAD}" + (
     "when mid > mid[1] and position = 0: buy 1000000 at aks when mid < mid[1] and position > 0: flatten"
@@ -44,7 +44,7 @@ async def checked(trials: Trials, plan: str) -> str:
     while not (found := await trials.ask("validate", plan=plan))["valid"]:
         wrong = found["diagnostics"][0]
         print(f"line {wrong['line']}, column {wrong['column']}: {wrong['message']}")
-        assert wrong.get("repair"), "nobody but its author can repair that"
+        assert "repair" in wrong, "nobody but its author can repair that"
         at = wrong["column"] - 1  # the plan has one line
         plan = plan[:at] + wrong["repair"] + plan[at + wrong["length"] :]
     return str(found["text"])
@@ -52,7 +52,7 @@ async def checked(trials: Trials, plan: str) -> str:
 
 async def rehearse(trials: Trials, plan: str, seed: int, revised: str | None = None) -> str:
     """A trial from its first tick to its last; the ref of its artifact."""
-    seen = await trials.ask("session.open", entry="trend", seed=seed, idempotency_key=secrets.token_hex(8))
+    seen = await trials.ask("session.open", entry="trend", seed=seed, idempotency_key=os.urandom(8).hex())
     seen = await trials.do(seen, "start", plan=plan)
     if revised is not None:
         seen = await trials.do(seen, "advance", ticks=20)

@@ -25,21 +25,18 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 TUTORIAL = "../tutorial/rehearse-a-plan.md"
 NAMES = ("rehearse_plan.py", "quoting_desk.py", "plan_dealer.py")
-ADDRESS = '"http://127.0.0.1:8766"'
 __all__ = ["turret"]
 
 
 @asynccontextmanager
 async def running(name: str, live: Live, directory: Path, *arguments: str) -> AsyncIterator[trio.Process]:
     """A program of the page as a process; ended with the block."""
-    text = (EXAMPLES / name).read_text()
-    assert text.count(ADDRESS) == 1
-    (directory / name).write_text(text.replace(ADDRESS, repr(live.http)))
+    (directory / name).write_text((EXAMPLES / name).read_text())
     process = await trio.lowlevel.open_process(
         [sys.executable, name, *arguments],
         cwd=directory,
         stdout=-1,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TURRET_URL": live.http},
     )
     try:
         yield process

@@ -25,11 +25,13 @@ from broker.actors.pusher import Courier
 from broker.actors.standing import End
 from broker.actors.streams import Delivery, Ended, Reader, Slow
 from broker.actors.tape import Passed, TapeWatch
+from broker.actors.tapesource import Source
 from broker.actors.timers import Timers
 from broker.clock import Clock
 from broker.config import Settings
 from broker.core.conversation import Rules
 from broker.core.push import Outcome
+from broker.core.tapes.source import Missed
 from broker.core.trials.report import Report
 from broker.store.port import Store, Unavailable
 from broker.tools import artifacts, auditing, directory, grading, tapes, transcripts
@@ -60,6 +62,7 @@ __all__ = [
     "Delivery",
     "Ended",
     "Followed",
+    "Missed",
     "Outcome",
     "Passed",
     "Progress",
@@ -67,6 +70,7 @@ __all__ = [
     "Refusal",
     "Report",
     "Slow",
+    "Source",
     "Statistics",
     "TapeWatch",
     "Then",
@@ -321,14 +325,15 @@ async def _rules(settings: Settings, store: Store) -> Rules:
 @asynccontextmanager
 async def open_broker(
     settings: Settings, store: Store, clock: Clock, keyring: Keyring, *,
-    keeper: HeadKeeper | None = None, courier: Courier | None = None, safe_keys: SafeKeys | None = None,
+    keeper: HeadKeeper | None = None, courier: Courier | None = None, source: Source | None = None,
+    safe_keys: SafeKeys | None = None,
 ) -> AsyncIterator[Broker]:  # fmt: skip
     """A broker on an open store, with its actors and timers in a nursery of its own.
 
     Leaving the context lets no new command in, finishes commits under way and ends the actors. The store stays
     the caller's to close. `keeper`: where the audit's head is kept apart from it. `courier`: the way out to webhooks;
-    without it nothing is sent. `safe_keys`: what agents' secrets are sealed with; without them by a key that ends with
-    the broker.
+    without it nothing is sent. `source`: the way to files of others; without it none is fetched. `safe_keys`: what
+    agents' secrets are sealed with; without them by a key that ends with the broker.
     """
     calls, rules = settings.calls, await _rules(settings, store)
     async with trio.open_nursery() as nursery:
@@ -336,7 +341,7 @@ async def open_broker(
         broker: Broker
         services = await make_services(
             settings, store, clock, keyring, house, rules,
-            info=lambda: broker.wire_info(), keeper=keeper, courier=courier,
+            info=lambda: broker.wire_info(), keeper=keeper, courier=courier, source=source,
             safe_keys=safe_keys or SafeKeys([secrets.token_bytes(KEY_SIZE)]),
         )  # fmt: skip
         broker = Broker(services)

@@ -1,6 +1,8 @@
-"""The way out to webhooks: one POST, to what is public alone, and what came of it (network.md, Webhooks).
+"""The way out to webhooks and to tapes of others: one POST or GET, to what is public alone, and what came of it
+(network.md, Webhooks; trial.md, Tape sources).
 
-1. What a receiver answers beside its status is read, a little of it, and thrown away: no agent sees a byte of it.
+1. What a receiver answers beside its status is read, a little of it, and thrown away: no agent sees a byte of it. Of a
+   source that does not answer 200 nothing is read.
 2. One that is slow costs its own patience. Names are looked up in threads of their own (Resolver), so that a slow
    server of names takes none from the disk.
 """
@@ -13,8 +15,8 @@ from typing import Any, Final
 
 import trio
 
-from broker.app import Outcome
-from gateways.outbound import NoAnswer, NotPublic, Outbound
+from broker.app import Missed, Outcome
+from gateways.outbound import NoAnswer, NotPublic, Outbound, TooLarge, TooSlow
 
 PATIENCE_S: Final = 15.0
 """For one POST, from the name's resolution to the status: what Standard Webhooks recommends at least."""
@@ -41,6 +43,33 @@ class Courier:
             return Outcome(None, "no_answer")
         asked = read_retry_after(answered.get("retry-after", "")) if status in (429, 503) else None
         return Outcome(status, retry_after_s=asked)
+
+
+class Fetcher:
+    """What open_broker is given to fetch files with, over the same guarded way out."""
+
+    def __init__(self, out: Outbound) -> None:
+        self._out = out
+
+    async def fetch(
+        self, url: str, headers: Sequence[tuple[str, str]], *, most: int, patience_s: float
+    ) -> bytearray | Missed:
+        """GET once, all of it. Raises nothing for what the URL or the source does; cancelling closes the connection."""
+        try:
+            came = await self._out.download(url, headers=headers, most=most, patience_s=patience_s)
+        except NotPublic:
+            return Missed("not_public")
+        except TooSlow:
+            return Missed("too_slow")
+        except TooLarge:
+            return Missed("too_large")
+        except NoAnswer:
+            return Missed("no_answer")
+        if came.status != 200:
+            return Missed("redirect" if 300 <= came.status < 400 else "status", came.status)
+        if came.headers.get("content-encoding", "identity").lower() != "identity":
+            return Missed("encoding", came.status)
+        return came.body
 
 
 class Resolver(trio.abc.HostnameResolver):

@@ -43,6 +43,10 @@ A_MINUTE: Final = 6_000
 MINUTE_S: Final = 60.0
 PIECES: Final = 1_024
 """Of a body: each is some 20 µs of the loop's time, however small."""
+SMALL: Final = 512
+"""Bytes that a further piece wants: whoever sends more pieces sends a long body."""
+BREATH: Final = 64
+"""Pieces after which the loop is everybody else's for a moment."""
 EARLY: Final = 8
 """Answers of 1xx before the one that counts."""
 NOT_PUBLIC_4: Final = tuple(
@@ -69,6 +73,22 @@ class NotPublic(Exception):
 
 class NoAnswer(Exception):
     """There is no answer that can be used; the message holds nothing of it."""
+
+
+class TooSlow(NoAnswer):
+    """It took longer than it may."""
+
+
+class TooLarge(NoAnswer):
+    """The body is larger than it may be."""
+
+
+class Download(msgspec.Struct, frozen=True):
+    """What came back to who wants a body: it is read of a 200 alone, and then is all of it."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytearray
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -129,6 +149,17 @@ class Outbound:
 
         return await self._over(url, patience_s, whole)
 
+    async def download(
+        self, url: str, *, headers: Sequence[tuple[str, str]] = (), most: int, patience_s: float
+    ) -> Download:
+        """GET what is large, in one exchange, and not a byte of it twice in memory. An answer that does not say where
+        it ends is none: half of it would look like the whole. Raises and cancels as `request`."""
+
+        async def whole(stream: trio.abc.Stream, parts: SplitResult) -> Download:
+            return await _download(stream, parts, headers, most)
+
+        return await self._over(url, patience_s, whole)
+
     async def status(
         self,
         method: str,
@@ -160,7 +191,7 @@ class Outbound:
                     finally:
                         await trio.aclose_forcefully(stream)
         except trio.TooSlowError:
-            raise NoAnswer(f"it took longer than {patience_s:g} s") from None
+            raise TooSlow(f"it took longer than {patience_s:g} s") from None
         except (OSError, trio.BrokenResourceError, h11.ProtocolError) as fault:
             raise NoAnswer(type(fault).__name__) from None
 
@@ -261,7 +292,23 @@ async def _exchange(
     await _ask(connection, stream, method, parts, headers, body)
     head = await _head(connection, stream)
     got = await _body(connection, stream, most)
-    return Answer(head.status_code, _by_name(head.headers), got)
+    return Answer(head.status_code, _by_name(head.headers), bytes(got))
+
+
+async def _download(
+    stream: trio.abc.Stream, parts: SplitResult, headers: Sequence[tuple[str, str]], most: int
+) -> Download:
+    connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST)
+    await _ask(connection, stream, "GET", parts, headers, b"")
+    head = await _head(connection, stream)
+    said = _by_name(head.headers)
+    if head.status_code != 200:
+        return Download(head.status_code, said, bytearray())
+    if "content-length" not in said and "transfer-encoding" not in said:
+        raise NoAnswer("its answer does not say where it ends")
+    if int(said.get("content-length", 0)) > most:  # h11 has read it as a number
+        raise TooLarge(f"its answer has more than {most} bytes")
+    return Download(200, said, await _body(connection, stream, most))
 
 
 async def _ask_status(
@@ -308,17 +355,20 @@ async def _head(connection: h11.Connection, stream: trio.abc.Stream) -> h11.Resp
     raise NoAnswer(f"more than {EARLY} answers came before the one that counts")
 
 
-async def _body(connection: h11.Connection, stream: trio.abc.Stream, most: int) -> bytes:
-    got = bytearray()
-    for _ in range(PIECES):
+async def _body(connection: h11.Connection, stream: trio.abc.Stream, most: int) -> bytearray:
+    got, pieces = bytearray(), 0
+    while pieces < PIECES + len(got) // SMALL:
         event = await _next(connection, stream)
+        pieces += 1
         if isinstance(event, h11.Data):
             got += event.data
             if len(got) > most:
-                raise NoAnswer(f"its answer has more than {most} bytes")
+                raise TooLarge(f"its answer has more than {most} bytes")
         elif isinstance(event, h11.EndOfMessage):
-            return bytes(got)
-    raise NoAnswer(f"its answer is in more than {PIECES} pieces")
+            return got
+        if pieces % BREATH == 0:
+            await trio.lowlevel.checkpoint()
+    raise NoAnswer(f"its answer is in more than {PIECES} small pieces")
 
 
 async def _next(connection: h11.Connection, stream: trio.abc.Stream) -> Any:

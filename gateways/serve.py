@@ -33,7 +33,7 @@ from gateways.configure import (
     ServeOptions,
     load,
 )
-from gateways.courier import Courier, Resolver
+from gateways.courier import Courier, Fetcher, Resolver
 from gateways.doors import Doors, ServeError
 from gateways.headfile import HeadFile
 from gateways.http import tls_context
@@ -130,6 +130,7 @@ async def serve(
                     keyring,
                     keeper=HeadFile(Path(options.data)),
                     courier=traces.courier(open_courier(configuration.settings)),
+                    source=Fetcher(Outbound(loopback=configuration.settings.webhooks.allow_loopback)),
                     safe_keys=safe_keys,
                 ) as broker,
             ):
@@ -144,7 +145,9 @@ def open_courier(settings: Settings) -> Courier:
     trio.socket.set_custom_hostname_resolver(Resolver())
     loopback = settings.webhooks.allow_loopback
     if loopback:
-        log.warning("webhooks.allow_loopback: agents may have events sent to any port of this machine")
+        log.warning(
+            "webhooks.allow_loopback: events may be sent to any port of this machine, and tapes fetched from it"
+        )
     return Courier(Outbound(loopback=loopback, at_once=POSTS))
 
 

@@ -1,6 +1,7 @@
 """Where agents' secrets are kept (docs/reference/trial.md, Secrets): one document a holder, each value sealed.
 
-1. They are the owner's, and all agents of an owner use the same; an agent that has no owner has its own.
+1. They are the owner's, and all agents of an owner use the same; an agent that has no owner has its own. Operators
+   have theirs, and use nobody else's: whoever says where a secret is sent can have it.
 2. No command and no answer of the actor holds a value: it comes sealed, and is opened here alone, for what uses it
    and as it uses it. Whoever may use a secret may send it where he likes, which is why he can do without seeing it.
 3. A value that no key opens is kept, listed and not used: the key may come back.
@@ -23,6 +24,8 @@ from broker.wire.refusals import Refusal
 from broker.wire.safekeys import NONCE_SIZE, SafeKeys
 
 KIND: Final = "safe"
+OPERATORS: Final = "operators"
+"""The holder whose secrets are the operators'."""
 Headers = tuple[tuple[str, str], ...]
 _INDEX: Final[Index] = (("all", "1"),)
 
@@ -99,12 +102,15 @@ class Safe:
     async def fill(self, agent_id: str, headers: Headers) -> Headers | Outcome:
         """Headers with the secrets that they name, as an agent's; or what comes of an attempt without one. Raises what
         the store raises."""
-        names = {name for _, template in headers for name in names_in(template) or ()}
-        if not names:
-            return tuple((header, fill(template, {})) for header, template in headers)
+        if not _named(headers):
+            return await self.fill_for(agent_id, headers)
         agent = await read_agent(self._store, agent_id, self._clock.now_ms())
-        holder = agent_id if agent is None else agent.owner_id or agent_id
-        kept = {each.name: each for each in await self.kept(holder)}
+        return await self.fill_for(agent_id if agent is None else agent.owner_id or agent_id, headers)
+
+    async def fill_for(self, holder: str, headers: Headers) -> Headers | Outcome:
+        """The same, as a holder's."""
+        names = _named(headers)
+        kept = {each.name: each for each in await self.kept(holder)} if names else {}
         values: dict[str, str] = {}
         for name in sorted(names):
             if name not in kept:
@@ -117,6 +123,10 @@ class Safe:
 
     def _open(self, holder: str, kept: Kept) -> str | None:
         return self._keys.open(holder, kept.name, kept.sealed, kept.key)
+
+
+def _named(headers: Headers) -> set[str]:
+    return {name for _, template in headers for name in names_in(template) or ()}
 
 
 class Resealed(NamedTuple):

@@ -6,6 +6,8 @@
 3. What is read is compared with its ref each time. Whatever else lies there is `unavailable`.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
@@ -15,7 +17,18 @@ from msgspec.structs import replace
 from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor
 from broker.core.conversation import Due
-from broker.core.tapes.catalog import FIRST, IMPORTED, KIND, LEFT_MS, PARTS, TapeRow, index_of, item_of, whole
+from broker.core.tapes.catalog import (
+    FIRST,
+    IMPORTED,
+    KIND,
+    LEFT_MS,
+    PARTS,
+    TapeRow,
+    index_of,
+    item_of,
+    whole,
+    whole_in_steps,
+)
 from broker.core.tapes.tape import Tape
 from broker.store.port import Append, Document, Drop, Put, Store, Unit
 from broker.store.stored import damaged, read_row, stored
@@ -64,6 +77,13 @@ class TapeActor(RecordActor[TapeRow]):
 
     kind = KIND
     type = TapeRow
+
+    def __init__(
+        self, key: str, *, turn: Callable[[], AbstractAsyncContextManager[None]], **parts: Any
+    ) -> None:
+        """`turn`: in which a step of what takes long is done (broker.actors.mill)."""
+        super().__init__(key, **parts)
+        self._turn = turn
 
     def index_of(self, row: TapeRow) -> Index:
         return index_of(row)
@@ -119,7 +139,7 @@ class TapeActor(RecordActor[TapeRow]):
         if row is None or row.state != "importing" or row.parts != command.parts:
             there = row.parts if row is not None and row.state == "importing" else 0
             return refuse("conflict", f"{there} parts of this tape are there", path="parts", expected=there)
-        tape = await trio.to_thread.run_sync(whole, await read_parts(self.store, row), row.ref)
+        tape = await self._whole(row)
         if isinstance(tape, str):
             refused = await self._gone(row, None, None)
             return refused or refuse("bad_request", f"nothing was imported: {tape}", path="ref")
@@ -143,6 +163,16 @@ class TapeActor(RecordActor[TapeRow]):
             licence=command.licence,
         )
         return await self.write(here, item_of(here, command.price), once=command.once, puts=puts)
+
+    async def _whole(self, row: TapeRow) -> Tape | str:
+        steps = whole_in_steps(await read_parts(self.store, row), row.ref)
+        while True:
+            async with self._turn():
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    found: Tape | str = end.value
+                    return found
 
     async def _full(self) -> bool:
         return len(await self.store.find(KIND, "all", "1", limit=IMPORTED)) == IMPORTED

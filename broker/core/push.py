@@ -43,7 +43,7 @@ OLD_SECRET_MS: Final = 24 * 3_600_000
 
 _BAD_URL: Final = refuse(
     "bad_request",
-    f"a URL to push to is https://, on port 443, without user, password and fragment, at most {MAX_URL} characters "
+    f"a URL that is asked is https://, on port 443, without user, password and fragment, at most {MAX_URL} characters "
     "of ASCII",
     path="url",
 )

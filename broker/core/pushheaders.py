@@ -32,7 +32,7 @@ OUR_KINDS: Final = ("access-control-", "content-", "proxy-", "sec-", "webhook-",
 def read_headers(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...] | Refusal:
     """Headers as they are kept: names (NAME) in small letters, templates (TEMPLATE) as given; or why one is not."""
     if len(headers) > MOST:
-        return _no(f"at most {MOST} headers are added to an event")
+        return _no(f"at most {MOST} headers are added")
     kept: dict[str, str] = {}
     named = 0
     for given, template in headers.items():

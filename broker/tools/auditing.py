@@ -39,10 +39,10 @@ SUBJECTS: Final = (
 NOTED: Final = frozenset(
     {
         "after", "agent_id", "allow", "capabilities", "category", "channel_id", "client_id", "code", "config_id",
-        "conv", "description", "from_agent_id", "grant_id", "is_private", "kid", "licence", "name", "network",
-        "new_owner_agent_id", "nick", "note", "outcome", "owner_agent_id", "owner_id", "parts",
+        "conv", "description", "fee", "from_agent_id", "grant_id", "instrument", "is_private", "kid", "licence",
+        "name", "network", "new_owner_agent_id", "nick", "note", "outcome", "owner_agent_id", "owner_id", "parts",
         "public_jwk", "public_key", "reason", "ref", "report_id", "scheme",
-        "scopes", "subject", "target_agent_id", "task_id", "test", "title", "to_agent_id", "topic", "ttl_days",
+        "scopes", "subject", "target_agent_id", "task_id", "test", "tick", "title", "to_agent_id", "topic", "ttl_days",
     }
 )  # fmt: skip
 """The arguments that are noted, and no others: what nobody has thought of may be a secret."""

@@ -28,6 +28,7 @@ from broker.actors.standing import Standing
 from broker.actors.streams import Hub
 from broker.actors.suspended import Suspended
 from broker.actors.tapes import Tapes
+from broker.actors.tapesource import TapeSource
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import Settings
@@ -160,6 +161,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Who computes ticks of trials now, and the advances that take long."""
     tapes: Tapes
     """The tapes of trials, in memory."""
+    tape_source: TapeSource
+    """Fetches tapes from where operators say."""
     playing: Lanes = msgspec.field(default_factory=Lanes)
     """Who plays with its persistent account now, by agent."""
 

@@ -26,6 +26,7 @@ from broker.actors.push import PushActor
 from broker.actors.recent import Recent
 from broker.actors.report import ReportActor
 from broker.actors.safe import SafeActor
+from broker.actors.tapesource import WHO
 from broker.actors.tapestore import TapeActor
 from broker.actors.task import TaskActor
 from broker.actors.timers import Timers
@@ -138,7 +139,7 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     add("player", PlayerActor, **arena)
     add("arena", ArenaActor, games=services.games, **arena)
     trials: dict[str, Any] = {"settings": services.settings.trials, "tapes": services.tapes}
-    add("tape", TapeActor)
+    add("tape", TapeActor, turn=partial(services.mill.turn, WHO))
     add("trainee", TraineeActor, **trials)
     add("trial", TrialActor, mill=services.mill, new_id=new_id, **trials)
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)

@@ -28,6 +28,7 @@ from broker.actors.standing import Facts, Standing
 from broker.actors.streams import Hub
 from broker.actors.suspended import Suspended
 from broker.actors.tapes import Tapes
+from broker.actors.tapesource import Source, TapeSource
 from broker.actors.verifier import Verifier
 from broker.clock import Clock
 from broker.config import BadSetting, Settings
@@ -59,6 +60,7 @@ async def make_services(
     info: Callable[[], dict[str, Any]],
     keeper: HeadKeeper | None,
     courier: Courier | None,
+    source: Source | None,
     safe_keys: SafeKeys,
 ) -> Services:
     """The parts of a broker on an open store, of which the hub hears each commit from now on.
@@ -69,6 +71,7 @@ async def make_services(
     hub, standing = Hub(store, settings.streams, clock), Standing(now_ms=clock.now_ms)
     safe = Safe(store=store, clock=clock, keys=safe_keys, entropy=secrets.token_bytes)
     parts = {"store": store, "clock": clock, "house": house, "standing": standing}
+    mill = Mill(store, house)
     pusher = _pusher(keyring, safe, courier, **parts)
     hub.beside = pusher.committed
     services = Services(
@@ -98,8 +101,9 @@ async def make_services(
         safe=safe,
         games=_games(settings),
         vault=_vault(keyring),
-        mill=Mill(store, house),
+        mill=mill,
         tapes=Tapes(store),
+        tape_source=TapeSource(source, mill, house),
         played=Played(len(await store.due("arena", "due", MAX_SAFE, MOST_COUNTED))),
     )
     async for agent_id, facts in read_all_facts(store):

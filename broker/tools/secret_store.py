@@ -1,4 +1,5 @@
-"""Secrets that agents keep here for what acts in their name, as `${NAME}` (docs/reference/trial.md, Secrets).
+"""Secrets that agents and operators keep here for what acts in their name, as `${NAME}` (docs/reference/trial.md,
+Secrets).
 
 A value comes in and is never shown: there is no tool that gives it, and no answer, note or digest that holds it.
 """
@@ -8,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from broker.actors.safe import KIND, UnsetSecret
+from broker.actors.safe import KIND, OPERATORS, UnsetSecret
 from broker.core.safe import MAX_VALUE, NAME, VALUE
 from broker.tools import agents
 from broker.tools.access import me
@@ -82,10 +83,7 @@ async def set_secret(context: Context, name: NameParam, value: ValueParam) -> Se
     holder = await _holder(context)
     if isinstance(holder, Refusal):
         return holder
-    services = context.services
-    command = services.safe.sealing(holder, name, value, context.once)
-    answer: SecretSet | Refusal = await services.house.ask(KIND, holder, command)
-    return answer
+    return await _set(context, holder, name, value)
 
 
 @tool(
@@ -102,9 +100,7 @@ async def unset_secret(context: Context, name: NameParam) -> SecretUnset | Refus
     holder = await _holder(context)
     if isinstance(holder, Refusal):
         return holder
-    command = UnsetSecret(name, context.once)
-    answer: SecretUnset | Refusal = await context.services.house.ask(KIND, holder, command)
-    return answer
+    return await _unset(context, holder, name)
 
 
 @tool(face="trial", title="Names of secrets", name="kestrel.secrets.list", scope="trial", read_only=True)
@@ -113,6 +109,52 @@ async def list_secrets(context: Context) -> SecretNames | Refusal:
     holder = await _holder(context)
     if isinstance(holder, Refusal):
         return holder
+    return await _listed(context, holder)
+
+
+@tool(face="operator", title="Keep a secret of the operators", name="set_secret", keyed=True)
+async def set_operators_secret(context: Context, name: NameParam, value: ValueParam) -> SecretSet | Refusal:
+    """Keep a value, new or in place of the one of its name, that the headers of fetch_tape may name as ${NAME}.
+
+    Nobody is shown it again. It is the operators': no agent uses it, and they use no agent's. 64 at most
+    (quota_exceeded).
+    """
+    return await _set(context, OPERATORS, name, value)
+
+
+@tool(
+    face="operator",
+    title="Forget a secret of the operators",
+    name="unset_secret",
+    keyed=True,
+    destructive=True,
+)
+async def unset_operators_secret(context: Context, name: NameParam) -> SecretUnset | Refusal:
+    """Forget a secret of the operators. What names it is not fetched until it is set again (secret_unset)."""
+    return await _unset(context, OPERATORS, name)
+
+
+@tool(face="operator", title="Names of the operators' secrets", name="list_secrets", read_only=True)
+async def list_operators_secrets(context: Context) -> SecretNames:
+    """The names of the operators' secrets, since when each is there, and whether it can be used. No value is shown, and
+    nothing of agents'."""
+    return await _listed(context, OPERATORS)
+
+
+async def _set(context: Context, holder: str, name: str, value: str) -> SecretSet | Refusal:
+    services = context.services
+    command = services.safe.sealing(holder, name, value, context.once)
+    answer: SecretSet | Refusal = await services.house.ask(KIND, holder, command)
+    return answer
+
+
+async def _unset(context: Context, holder: str, name: str) -> SecretUnset | Refusal:
+    command = UnsetSecret(name, context.once)
+    answer: SecretUnset | Refusal = await context.services.house.ask(KIND, holder, command)
+    return answer
+
+
+async def _listed(context: Context, holder: str) -> SecretNames:
     safe = context.services.safe
     return SecretNames(
         [

@@ -196,10 +196,13 @@ def operators(place: Place) -> ToolCaller:
     return mcp
 
 
-async def ask_operators(mcp: ToolCaller, place: Place, tool: str, params: dict[str, Any]) -> Any:
-    """What a tool of the operators answers. Raises Refused, Disconnected, and Failure that says more than they do."""
+async def ask_operators(
+    mcp: ToolCaller, place: Place, tool: str, params: dict[str, Any], patience_s: float = ANSWER_S
+) -> Any:
+    """What a tool of the operators answers, within so many seconds. Raises Refused, Disconnected, and Failure that says
+    more than they do."""
     try:
-        answer = await mcp.call(tool, join_params(params), ANSWER_S)
+        answer = await mcp.call(tool, join_params(params), patience_s)
     except Disconnected as lost:
         if str(lost).endswith("Connection refused"):
             raise Failure("cannot_connect", _nobody(place.url), NO_CONNECTION) from None

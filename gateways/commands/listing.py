@@ -29,6 +29,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "secret_store": "secrets",
     "streams": "events",
     "switchboard": "desks and calls",
+    "tape_sources": "tapes",
     "tapes": "tapes",
     "task_pushes": "tasks",
     "tasks": "tasks",

@@ -1,20 +1,23 @@
 """`turret tape`: tapes for trials: check a CSV file, import it, list and remove what a broker has.
 
-A file is read here, and is a tape or is not; a broker gets its bytes in parts, reads them again, and shows nothing
-before all are there. An import that was broken goes on where it was.
+1. A file is read here, and is a tape or is not; a broker gets its bytes in parts, reads them again, and shows nothing
+   before all are there. An import that was broken goes on where it was.
+2. A URL is the broker's to fetch: so a secret of its headers never leaves it, and nothing of the file comes here.
 """
 
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import IO, Any
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final
+from urllib.parse import urlsplit
 
 import click
 
 from broker.core.tapes.catalog import fault, parts_of
 from broker.core.tapes.csvfile import CsvReader
 from broker.core.tapes.tape import Tape
+from gateways.client.link import ANSWER_S
 from gateways.client.show import printable
 from gateways.commands.admin import (
     Place,
@@ -31,6 +34,8 @@ MOST = 256 * 1024 * 1024
 """Bytes of a file that are read: a million lines of any form fit in."""
 PIECE = 65_536
 """Bytes that are read at once."""
+PATIENCE_S: Final = 300.0
+"""Seconds for which an answer is waited for where the broker reads all of a tape: in turns with what else it does."""
 _FILE = click.Argument(["file"], type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 
 
@@ -117,14 +122,34 @@ def _command(name: str, params: list[click.Parameter], short: str) -> Callable[[
     return add
 
 
+class _Where(click.ParamType[str | Path]):
+    """A file, or a URL that the broker fetches."""
+
+    name = "file or URL"
+
+    def convert(
+        self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | Path:
+        if isinstance(value, str) and value.lower().startswith(("https://", "http://")):
+            return value
+        path: Path = _FILE.type.convert(value, param, ctx)
+        return path
+
+
 @_command(
     "import",
     [
-        _FILE,
+        click.Argument(["file"], type=_Where(), metavar="FILE|URL"),
         *_facts(),
         click.Option(["--title"], metavar="TEXT", help="What the catalog calls it; else the file's name."),
         click.Option(
             ["--licence"], default="not stated", show_default=True, metavar="TEXT", help="Of its quotes."
+        ),
+        click.Option(
+            ["--header"],
+            multiple=True,
+            metavar="'NAME: TEXT'",
+            help="Sent with the request for a URL; ${NAME} in it is the operators' secret of that name.",
         ),
     ],
     "bring a CSV file into a broker's catalog",
@@ -132,24 +157,53 @@ def _command(name: str, params: list[click.Parameter], short: str) -> Callable[[
 def _import(
     options: Options,
     given: dict[str, Any],
-    file: Path,
+    file: Path | str,
     instrument: str,
     tick: str,
     fee: str,
     title: str | None,
     licence: str,
+    header: tuple[str, ...],
 ) -> None:
     """Bring a CSV file into a broker's catalog, through the operators' port. Exits 1 and names the first line that is
-    wrong; then nothing is sent. What was broken off goes on when it is asked again.
+    wrong; then nothing is imported. What was broken off goes on when it is asked again.
+
+    A URL (https://) is fetched by the broker, from public addresses alone. A header may name secrets of the operators,
+    as ${NAME}, in single quotes: turret admin set-secret keeps them, and nobody is shown them.
 
     \b
-    Example:
+    Examples:
       turret tape import ticks.csv --instrument EURUSD --tick 0.00001 --licence CC-BY-4.0
+      turret tape import https://feed.example.org/ticks.csv --instrument EURUSD --tick 0.00001 \\
+        --header 'Authorization: Bearer ${FEED_TOKEN}'
     """
-    found = _read(file, instrument, tick, fee)
-    words = {"title": title or ("tape" if str(file) == "-" else file.stem), "licence": licence}
-    entry = run(_send, place_of(given), found, words)
+    words = {"title": title or _called(file), "licence": licence}
+    if isinstance(file, Path):
+        if header:
+            raise click.UsageError("--header is for a URL: a file is read here")
+        found = _read(file, instrument, tick, fee)
+        entry = run(_send, place_of(given), found, words)
+    else:
+        facts = {"url": file, "instrument": instrument, "tick": tick, "fee": fee, "headers": _headers(header)}
+        entry = run(_one, place_of(given), "fetch_tape", {**facts, **words}, PATIENCE_S)
     options.show(entry, _line(entry))
+
+
+def _called(file: Path | str) -> str:
+    """What a tape is called where nobody says it."""
+    path = PurePosixPath(urlsplit(file).path) if isinstance(file, str) else file
+    return "tape" if str(path) in ("-", "/", ".") else path.stem
+
+
+def _headers(given: tuple[str, ...]) -> dict[str, str]:
+    """Headers by name. Raises UsageError, which shows none: a value may be a secret."""
+    headers: dict[str, str] = {}
+    for number, header in enumerate(given, 1):
+        name, colon, value = header.partition(":")
+        if not colon or name in headers:
+            raise click.UsageError(f"--header, number {number}: 'NAME: TEXT', each name once")
+        headers[name] = value.strip()
+    return headers
 
 
 @_command("list", [], "the tapes of a broker's catalog")
@@ -206,12 +260,14 @@ async def _send(place: Place, found: Tape, words: dict[str, str]) -> Any:
             if answer["here"]:
                 echo_error("this tape is in the catalog already")
                 break
-        return await ask_operators(mcp, place, "import_tape", {"ref": ref, "parts": sent, **words})
+        return await ask_operators(
+            mcp, place, "import_tape", {"ref": ref, "parts": sent, **words}, PATIENCE_S
+        )
 
 
-async def _one(place: Place, tool: str, params: dict[str, Any]) -> Any:
+async def _one(place: Place, tool: str, params: dict[str, Any], patience_s: float = ANSWER_S) -> Any:
     async with operators(place) as mcp:
-        return await ask_operators(mcp, place, tool, params)
+        return await ask_operators(mcp, place, tool, params, patience_s)
 
 
 def _line(entry: dict[str, Any]) -> str:

@@ -149,7 +149,7 @@ async def test_an_answer_in_tiny_pieces_costs_little() -> None:
         way = Outbound(loopback=True)
         assert (await way.request("GET", f"http://{host}:{port}/{PIECES - 1}")).body == b"x" * (PIECES - 1)
         with pytest.raises(NoAnswer, match="pieces"):
-            await way.request("GET", f"http://{host}:{port}/{PIECES}")
+            await way.request("GET", f"http://{host}:{port}/{PIECES + 8}")
         assert (await way.status("GET", f"http://{host}:{port}/{40 * PIECES}"))[0] == 200
 
 

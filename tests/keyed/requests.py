@@ -16,7 +16,7 @@ from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
 from tests.support.agents import make_agent
 from tests.support.broker import Bench, Party
-from tests.support.imports import bring, foreign
+from tests.support.imports import FACTS, Files, bring, csv, foreign
 from tests.support.imports import send as send_tape
 from tests.support.pairs import agree, ask, send
 from tests.support.registration import OPERATOR
@@ -294,6 +294,20 @@ async def operator_remove_tape(bench: Bench) -> Request:
     return OPERATOR, {"ref": tape.ref()}
 
 
+async def operator_fetch(bench: Bench) -> Request:
+    Files(bench, csv())
+    return OPERATOR, FACTS
+
+
+async def operator_set_secret(bench: Bench) -> Request:
+    return OPERATOR, {"name": "FEED", "value": "mine"}
+
+
+async def operator_unset_secret(bench: Bench) -> Request:
+    await bench.call("set_secret", OPERATOR, name="FEED", value="mine")
+    return OPERATOR, {"name": "FEED"}
+
+
 REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     toward("request_contact", "target_agent_id", purpose="to talk"),
     toward("request_contact", "target_agent_id", "auto-accept", purpose="to talk"),
@@ -362,6 +376,9 @@ REQUESTS: Final[tuple[tuple[str, Make], ...]] = (
     ("operator.resolve_report", operator_resolve),
     by_operator("bind_irc_account", network="libera.chat", nick="Ann"),
     ("operator.unbind_irc_account", operator_unbind),
+    ("operator.fetch_tape", operator_fetch),
     ("operator.import_tape", operator_import),
     ("operator.remove_tape", operator_remove_tape),
+    ("operator.set_secret", operator_set_secret),
+    ("operator.unset_secret", operator_unset_secret),
 )

@@ -365,6 +365,10 @@ async def tape_kept(bench: Bench) -> None:
     assert await tapes(bench, ann) == [0, 1, 2, 3]
 
 
+for _tool in ("fetch_tape", "set_secret", "unset_secret", "list_secrets"):
+    effect(_tool)(imports.fetched_with_a_secret)
+
+
 @effect("resolve_report")
 async def report_resolved(bench: Bench) -> None:
     ann, bob, report_id = await reported(bench)

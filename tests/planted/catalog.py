@@ -9,8 +9,8 @@ RESOURCES = "gateways/mcp/trial_resources.py"
 COMMAND = "gateways/commands/tape.py"
 
 MUTANTS = (
-    ("catalog.whole", CORE, "if hashlib.sha256(content).hexdigest() != ref:", "if False:"),
-    ("catalog.whole", CORE, "return fault(tape) or tape", "return tape if tape else str(fault(tape))"),
+    ("catalog.whole", CORE, "if digest.hexdigest() != ref:", "if False:"),
+    ("catalog.whole", CORE, "    return wrong or tape", "    return tape if tape else str(wrong)"),
     ("catalog.whole", CORE, "if not 0 < bid <= ask <= MAX_PRICE:", "if not 0 < bid <= MAX_PRICE:"),
     ("catalog.entry", CORE, "FIRST: Final = 100", "FIRST: Final = 4"),
     (

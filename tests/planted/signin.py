@@ -198,7 +198,7 @@ MUTANTS = (
     ),
     ("signin.outbound", OUTBOUND, "await link.connect(address)", "await link.connect((host, port))"),
     ("signin.outbound", OUTBOUND, "if len(got) > most:", "if False:"),
-    ("signin.outbound", OUTBOUND, "for _ in range(PIECES):", "while True:"),
+    ("signin.outbound", OUTBOUND, "while pieces < PIECES + len(got) // SMALL:", "while True:"),
     ("signin.outbound", OUTBOUND, "await self._pace.turn(str(address[0]))", "pass"),
     ("signin.outbound", OUTBOUND, "for _ in range(EARLY + 1):", "while True:"),
     ("signin.outbound", OUTBOUND, "with trio.fail_after(patience_s):", "with trio.fail_after(60):"),

@@ -1,4 +1,4 @@
-"""A value that is kept with kestrel.secrets.set goes to the webhook that names it, and nowhere else."""
+"""A secret goes to the webhook, or to the source of a tape, that names it, and nowhere else."""
 
 import base64
 import json
@@ -51,6 +51,7 @@ def spellings(value: str) -> set[bytes]:
     raw = value.encode()
     return {
         raw,
+        raw.lower(),
         quote(value).encode(),
         raw.hex().encode(),
         base64.b64encode(raw),
@@ -148,6 +149,91 @@ async def test_a_secret_survives_a_kill_reaches_its_receiver_and_is_nowhere_else
         for name, text in keyed.items()
         if any(each.encode() in text or bytes.fromhex(each) in text for each in keys)
     ] == []
+
+
+class Feed:
+    """A source that says again what it was asked with, in each way that it has."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        said = dict(scope["headers"])[b"authorization"]
+        self.asked.append(said)
+        row = b"1772443800000,1.08,1.09\n1772443801000,1.08,1.09\n"
+        status, body = {
+            "/401": (401, said),
+            "/302": (302, said),
+            "/500": (500, said),
+            "/header": (200, b"time,bid,ask," + said + b"\n"),
+            "/time": (200, b"time,bid,ask\n" + said + b",1.08,1.09\n"),
+            "/ask": (200, b"time,bid,ask\n" + row + b"1772443802000,1.08," + said + b"\n"),
+            "/good": (200, b"time,bid,ask\n" + row),
+        }[scope["path"]]
+        headers = [(b"location", b"/" + said), (b"x-said", said), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+OPERATORS_TOKEN = "oP3rator-" + "Kx7" * 12
+ABOUT = {"instrument": "EURUSD", "tick": "0.01", "title": "a day", "licence": "CC0-1.0"}
+
+
+async def import_all(broker: Served, feed: str, agents: httpx.AsyncClient) -> dict[str, str]:
+    """All ends that an import with a secret may have; what was shown, and what everybody sees then."""
+    shown: dict[str, str] = {}
+    async with httpx.AsyncClient(base_url=broker.ready["operator"], timeout=10) as http:
+        http.headers.update({"authorization": f"Bearer {OPERATORS_TOKEN}", "accept": BOTH})
+
+        async def ask(tool: str, **params: Any) -> Any:
+            call = {"name": tool, "arguments": params}
+            answer = await http.post(
+                "/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            )
+            shown[f"{tool} {len(shown)}"] = f"{answer.headers.raw!r}{answer.text}"
+            return answer.json()["result"]["structuredContent"]
+
+        await ask("set_secret", name=NAME, value=VALUE, idempotency_key="k")
+        told = {}
+        for path in ("/401", "/302", "/500", "/header", "/time", "/ask", "/good"):
+            headers = {"Authorization": f"Bearer ${{{NAME}}}"}
+            told[path] = await ask(
+                "fetch_tape", url=feed + path, headers=headers, **ABOUT, idempotency_key=path
+            )
+        assert [each["refusal"]["reason"] for each in told.values() if "refusal" in each] == [
+            *("status", "redirect", "status"),
+            *["line"] * 3,
+        ]
+        assert told["/good"]["ticks"] == 2
+        for tool in ("list_secrets", "list_tapes", "verify_audit_log", "list_audit_events"):
+            await ask(tool)
+        for page in ("/", "/trials", "/audit"):
+            shown[page] = (await http.get(page)).text
+    for path in ("/metrics", "/openapi.json"):
+        shown[path] = (await agents.get(path)).text
+    return shown
+
+
+@pytest.mark.requirement("tape.source-hidden", "tape.source-secrets", "threat.secret-store")
+async def test_a_secret_of_a_tape_s_source_reaches_it_and_is_nowhere_else(tmp_path: Path) -> None:
+    feed, data, token = Feed(), tmp_path / "data", tmp_path / "operators.token"
+    token.write_text(OPERATORS_TOKEN)
+    token.chmod(0o600)
+    flags = ("--operator-token-file", str(token), "--operator-bind", "127.0.0.1:0")
+    async with serving(feed) as source, served(data, *flags, environment=ENVIRONMENT) as broker:
+        async with httpx.AsyncClient(base_url=broker.http, timeout=10) as agents:
+            shown = await import_all(broker, source.url, agents)
+        sqlite_backup.back_up(data, tmp_path / "one.backup", at=1, key=None, told=lambda done, of: None)
+        assert await broker.stop() == 0
+        shown["the log"] = broker.errors.read_text()
+    assert feed.asked == [f"Bearer {VALUE}".encode()] * 7
+    texts = {name: text.encode() for name, text in shown.items()}
+    texts |= {
+        path.name: path.read_bytes() for path in (*data.rglob("*"), tmp_path / "one.backup") if path.is_file()
+    }
+    assert "turret.db" in texts
+    assert [name for name, text in texts.items() if any(each in text for each in spellings(VALUE))] == []
 
 
 @pytest.mark.requirement("trial.secret-restart")

@@ -7,13 +7,13 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from broker.core.tapes.tape import MAX_PRICE, MAX_SIZE, MAX_TICKS, About, Tape, read_tape
+from broker.core.tapes.tape import MAX_PRICE, MAX_SIZE, MAX_TICKS, About, Tape, TapeReader
 
 KIND: Final = "tape"
 PART: Final = 49_152
@@ -28,6 +28,10 @@ LEFT_MS: Final = 86_400_000
 """How long parts lie that nobody goes on with."""
 INSTRUMENT: Final = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,31}"
 """As a plan names it after `on`."""
+STEP_PARTS: Final = 32
+STEP_BYTES: Final = PART // 2
+STEP_TICKS: Final = 16_384
+"""Parts that are hashed, bytes that are read, and ticks that are looked at, in one step of some 2 ms."""
 MAX_TIME: Final = 10**14
 _INSTRUMENT: Final = re.compile(INSTRUMENT)
 
@@ -122,30 +126,68 @@ def parts_of(tape: Tape) -> Iterator[bytes]:
 
 def whole(parts: list[bytes], ref: str) -> Tape | str:
     """The tape that these parts are, or why they are not the one of this ref, or none at all."""
-    content = b"".join(parts)
-    if hashlib.sha256(content).hexdigest() != ref:
+    steps = whole_in_steps(parts, ref)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Tape | str = end.value
+            return found
+
+
+def whole_in_steps(parts: list[bytes], ref: str) -> Generator[None, None, Tape | str]:
+    """The same in steps of some 2 ms."""
+    digest = hashlib.sha256()
+    for n, part in enumerate(parts):
+        digest.update(part)
+        if n % STEP_PARTS == 0:
+            yield
+    if digest.hexdigest() != ref:
         return "its bytes have another hash"
+    reader = TapeReader()
     try:
-        tape = read_tape(content)
+        for part in parts:
+            for at in range(0, len(part), STEP_BYTES):
+                reader.feed(part[at : at + STEP_BYTES])
+                yield
+        tape = reader.end()
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         return f"it is no tape: {error}"
-    return fault(tape) or tape
+    wrong = unfit(tape.about, len(tape))
+    for at in range(0, len(tape), STEP_TICKS):
+        wrong = wrong or _no_book(tape, at)
+        yield
+    return wrong or tape
 
 
 def fault(tape: Tape) -> str | None:
     """What is wrong with a tape that reads well: the first thing that no import lets pass."""
-    about = tape.about
+    wrong = unfit(tape.about, len(tape))
+    for at in range(0, len(tape), STEP_TICKS):
+        wrong = wrong or _no_book(tape, at)
+    return wrong
+
+
+def _no_book(tape: Tape, at: int) -> str | None:
+    """What is wrong with STEP_TICKS ticks."""
+    part = slice(at, at + STEP_TICKS)
+    for n, (bid, ask) in enumerate(zip(tape.bids[part], tape.asks[part], strict=True), at):
+        if not 0 < bid <= ask <= MAX_PRICE:
+            return f"tick {n}: the bid {bid} and the ask {ask} are no book"
+    sizes = tape.sizes[part]
+    if tape.about.sized and not (min(sizes) >= 0 and max(sizes) <= MAX_SIZE):
+        return "a size is out of bounds"
+    return None
+
+
+def unfit(about: About, ticks: int) -> str | None:
+    """What is wrong with a tape by what it is of, and how many ticks it has."""
     if not _INSTRUMENT.fullmatch(about.instrument):
         return "an instrument has 1 to 32 letters, digits, points, hyphens, slashes and low lines"
     if not (0 < about.step <= MAX_TIME and 0 <= about.start <= MAX_TIME):
         return "its start or its step is out of bounds"
     if not (0 < about.tick <= MAX_PRICE and 0 <= about.fee <= MAX_PRICE):
         return "its tick or its fee is out of bounds"
-    if not 2 <= len(tape) <= MAX_TICKS:
+    if not 2 <= ticks <= MAX_TICKS:
         return f"a tape has 2 to {MAX_TICKS} ticks"
-    for n, (bid, ask) in enumerate(zip(tape.bids, tape.asks, strict=True)):
-        if not 0 < bid <= ask <= MAX_PRICE:
-            return f"tick {n}: the bid {bid} and the ask {ask} are no book"
-    if about.sized and not (min(tape.sizes) >= 0 and max(tape.sizes) <= MAX_SIZE):
-        return "a size is out of bounds"
     return None

@@ -90,7 +90,7 @@ class CsvReader:
         return self._wrong
 
     def end(self) -> Tape | Complaint:
-        """After all of it: its tape."""
+        """After all of it: its tape, of which the reader keeps nothing."""
         self._take(self._rest)
         if self._wrong is None and self._at is None:
             self._complain(0, _no_column(REQUIRED[0]))
@@ -100,7 +100,9 @@ class CsvReader:
             return self._wrong
         sized = "size" in (self._at or ())
         about = About(self._instrument, self._start, self._step, self._smallest, self._fee, sized)
-        return Tape(about, self._bids, self._asks, self._sizes)
+        tape = Tape(about, self._bids, self._asks, self._sizes)
+        self._bids, self._asks, self._sizes = array("q"), array("q"), array("q")
+        return tape
 
     def _take(self, block: bytes) -> None:
         """Whole lines."""

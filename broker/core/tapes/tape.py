@@ -8,7 +8,7 @@
 import hashlib
 import io
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -18,10 +18,14 @@ from broker.wire.canonical import encode
 MAX_TICKS: Final = 1_000_000
 MAX_PRICE: Final = 10**12
 MAX_SIZE: Final = 10**12
+LINE: Final = 4_096
+"""Bytes of a line, at most."""
 BLOCK: Final = 1_000
 """Lines that are written at once."""
 MICRO: Final = 1_000_000
 """Money is kept in millionths of the quote currency."""
+
+_ONE_WAY: Final = "a tape is written in one way only"
 
 
 class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,39 +64,75 @@ class Tape:
 
     def ref(self) -> str:
         """Its name: sha256 of its bytes, hex."""
-        digest = hashlib.sha256()
-        for block in self.blocks():
-            digest.update(block)
-        return digest.hexdigest()
+        return ref_of(self.blocks())
 
     def blocks(self) -> Iterator[bytes]:
         """Its bytes, a thousand lines or so at a time."""
+        columns = [self.bids, self.asks, self.sizes][: 3 if self.about.sized else 2]
         yield encode(msgspec.to_builtins(self.about)) + b"\n"
         for at in range(0, len(self), BLOCK):
             part = slice(at, at + BLOCK)
-            yield b"".join(self._lines(part))
+            yield b"".join(_lines([column[part] for column in columns]))
 
-    def _lines(self, part: slice) -> Iterator[bytes]:
-        if self.about.sized:
-            rows = zip(self.bids[part], self.asks[part], self.sizes[part], strict=True)
-            return (b"%d,%d,%d\n" % row for row in rows)
-        return (b"%d,%d\n" % row for row in zip(self.bids[part], self.asks[part], strict=True))
+
+def ref_of(blocks: Iterable[bytes]) -> str:
+    """The name of a tape that has these bytes: sha256, hex."""
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def read_tape(content: bytes) -> Tape:
     """A tape of its bytes. Raises ValueError where they are none."""
-    head, _, rest = content.partition(b"\n")
-    about = msgspec.json.decode(head, type=About)
-    columns = 3 if about.sized else 2
-    numbers = array("q")
-    for line in io.BytesIO(rest):  # a list of all fields would take 300 MB of the longest tape
-        row = line.split(b",")
-        if len(row) != columns:
-            raise ValueError("a line of a tape has one number a column")
-        numbers.extend(map(int, row))
-    bids, asks = numbers[::columns], numbers[1::columns]
-    sizes = numbers[2::columns] if about.sized else array("q")
-    tape = Tape(about, bids, asks, sizes)
-    if tape.ref() != hashlib.sha256(content).hexdigest():  # the text itself would be another 100 MB
-        raise ValueError("a tape is written in one way only")
-    return tape
+    reader = TapeReader()
+    reader.feed(content)
+    return reader.end()
+
+
+class TapeReader:
+    """Reads a tape of its bytes, cut anywhere, in little more memory than it takes itself."""
+
+    def __init__(self) -> None:
+        self._about: About | None = None
+        self._columns = array("q"), array("q"), array("q")
+        self._rest = b""
+
+    def feed(self, block: bytes) -> None:
+        """The next bytes. Raises ValueError where they are no tape's."""
+        joined = self._rest + block if self._rest else block
+        end = joined.rfind(b"\n") + 1
+        lines, self._rest = joined[:end], joined[end:]
+        if len(self._rest) > LINE:
+            raise ValueError("a line of a tape is short")
+        if self._about is None and lines:
+            head, _, lines = lines.partition(b"\n")
+            self._about = msgspec.json.decode(head, type=About)
+            if encode(msgspec.to_builtins(self._about)) != head:
+                raise ValueError(_ONE_WAY)
+        if self._about is not None:
+            self._rows(lines, 3 if self._about.sized else 2)
+
+    def end(self) -> Tape:
+        """After all of them: the tape. Raises ValueError where it has no end."""
+        if self._about is None or self._rest:
+            raise ValueError("a tape ends with a line")
+        return Tape(self._about, *self._columns)
+
+    def _rows(self, lines: bytes, width: int) -> None:
+        numbers = array("q")
+        for line in io.BytesIO(lines):  # a list of all fields would take 300 MB of the longest tape
+            row = line.split(b",")
+            if len(row) != width:
+                raise ValueError("a line of a tape has one number a column")
+            numbers.extend(map(int, row))
+        columns = [numbers[n::width] for n in range(width)]
+        if b"".join(_lines(columns)) != lines:
+            raise ValueError(_ONE_WAY)
+        for column, more in zip(self._columns, columns, strict=False):
+            column.extend(more)
+
+
+def _lines(columns: "Sequence[array[int]]") -> Iterator[bytes]:
+    form = b"%d,%d,%d\n" if len(columns) == 3 else b"%d,%d\n"
+    return (form % row for row in zip(*columns, strict=True))

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from broker.app import Missed
 from broker.core.tapes import catalog
+from gateways.commands.tape import _called
 from gateways.operator.server import operator_app
 from gateways.operator.token import OperatorToken
 from tests.gateways.commands.conftest import Turret
 from tests.support.broker import Bench, open_bench
+from tests.support.imports import URL, Files
 from tests.support.network import serving
 from tests.support.operators import OPERATOR, TOKEN
 
@@ -71,6 +74,71 @@ async def test_a_file_is_imported_in_parts_listed_and_removed(
     assert removed.out == f"removed {entry['ref']}\n"
     assert (await turret("tape", "remove", entry["ref"])).code == 1
     assert len((await bench.call("list_tapes", OPERATOR))["entries"]) == 4
+
+
+HEADER = ("--header", "Authorization: Bearer ${FEED}")
+
+
+@pytest.mark.requirement("tape.source-command", "tape.source-secrets")
+async def test_a_url_is_fetched_by_the_broker_with_a_secret_that_it_keeps(
+    turret: Turret, bench: Bench, port: str
+) -> None:
+    files = Files(bench, csv().encode())
+    asked = ("tape", "import", URL, *ABOUT, *HEADER)
+    told = await turret(*asked)
+    assert (told.code, "set_secret" in told.err, files.asked) == (1, True, [])
+    value = turret.directory / "feed.token"
+    value.write_text("planted")
+    kept = await turret("admin", "set-secret", "--name", "FEED", "--value", f"@{value}")
+    assert (kept.code, "planted" in kept.out) == (0, False)
+    made = await turret(*asked, "--fee", "0.000002", "--json")
+    assert (made.code, made.err) == (0, "")
+    assert (made.json["index"], made.json["title"], made.json["fee"]) == (100, "a-day", 2)
+    assert files.asked == [(URL, {"authorization": "Bearer planted"})]
+
+
+@pytest.mark.requirement("tape.source-command", "tape.source-refused")
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (csv(3).encode() + b"planted,1,2\n", "line 5: the time is no time"),
+        (Missed("status", 401), "the source refuses (HTTP 401)"),
+        (Missed("redirect", 302), "it leads elsewhere"),
+    ],
+)
+async def test_what_a_url_does_not_give_is_told_in_a_line(
+    turret: Turret, bench: Bench, port: str, answer: bytes | Missed, words: str
+) -> None:
+    Files(bench, answer)
+    told = await turret("tape", "import", URL, *ABOUT)
+    assert (told.code, told.out, told.err.count("\n"), "planted" in told.err) == (1, "", 1, False)
+    assert words in told.err
+    for wrong in ("http://feed.example/x", "https://feed.example:99/x"):
+        told = await turret("tape", "import", wrong, *ABOUT)
+        assert (told.code, "https://, on port 443" in told.err) == (1, True)
+
+
+@pytest.mark.requirement("tape.source-command")
+def test_headers_are_for_urls_and_a_wrong_one_is_not_shown(turret: Turret, file: Path) -> None:
+    told = turret.run("tape", "import", str(file), *ABOUT, *HEADER)
+    assert (told.code, "--header is for a URL" in told.err) == (2, True)
+    for wrong in (("--header", "planted"), (*HEADER, "--header", "Authorization: planted")):
+        told = turret.run("tape", "import", URL, *ABOUT, *wrong)
+        assert (told.code, "--header, number" in told.err, "planted" in told.err) == (2, True, False)
+
+
+@pytest.mark.parametrize(
+    ("source", "title"),
+    [
+        (Path("-"), "tape"),
+        (Path("/a/a-day.csv"), "a-day"),
+        (URL, "a-day"),
+        ("https://x.example/", "tape"),
+        ("https://x.example?a=b.csv", "tape"),
+    ],
+)
+def test_a_tape_is_called_as_its_file(source: Path | str, title: str) -> None:
+    assert _called(source) == title
 
 
 @pytest.mark.requirement("catalog.command")

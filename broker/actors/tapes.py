@@ -1,5 +1,6 @@
 """Tapes in memory, made or read when a trial needs one; the ones that were used last stay."""
 
+import re
 from collections import OrderedDict
 from typing import Any, Final
 
@@ -36,7 +37,12 @@ class Tapes:
         return {"free": True}
 
     async def find(self, entry: str | int, seed: int | None) -> Entry | Refusal:
-        """The entry that is meant by an index, a name or a ref of the catalog; NOT_FOUND. Raises Unavailable."""
+        """The entry that is meant by an index, a name or a ref of the catalog; NOT_FOUND. Raises Unavailable.
+
+        An index may come as its digits: a model's client that keeps to a schema of one type sends text.
+        """
+        if isinstance(entry, str) and re.fullmatch("[0-9]{1,9}", entry):
+            entry = int(entry)
         kinds = list(KINDS.values())
         kind = KINDS.get(entry) if isinstance(entry, str) else None
         if isinstance(entry, int) and 0 <= entry < len(kinds):
@@ -81,7 +87,10 @@ class Tapes:
         row = await find_imported(self._store, entry)
         if row is None or row.about is None:
             return refuse(
-                "NOT_FOUND", "the catalog has no such entry; kestrel://catalog shows all", path="entry"
+                "NOT_FOUND",
+                f"the catalog has no such entry: {', '.join(KINDS)} are names, an imported tape has an index or a ref; "
+                "over MCP kestrel://catalog shows all",
+                path="entry",
             )
         if seed is not None:
             return refuse("bad_request", "this tape is no made one: it has no seed", path="seed")

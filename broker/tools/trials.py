@@ -16,7 +16,7 @@ from broker.actors.trainee import Open
 from broker.actors.trial import FILLS, Ask, Do, Finalize, Look
 from broker.apart import apart
 from broker.core.plan.diagnostics import Diagnostic
-from broker.core.plan.read import Checked, read_plan, read_value
+from broker.core.plan.read import Checked, read_any, read_value
 from broker.core.plan.tree import Bound, Plan, to_value
 from broker.core.tapes.tape import MAX_PRICE, MAX_TICKS
 from broker.core.trials.script import Advance, Call, Revise, Start, Submit
@@ -323,7 +323,7 @@ async def _do(context: Context, session_id: str, expected: int, call: Call) -> A
 
 async def _read(plan: str | dict[str, Any]) -> Checked | list[Diagnostic]:
     if isinstance(plan, str):
-        return read_plan(plan) if len(plan) <= LONG else await apart(read_plan, plan)
+        return read_any(plan) if len(plan) <= LONG else await apart(read_any, plan)
     return await apart(read_value, plan)
 
 

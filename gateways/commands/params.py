@@ -10,6 +10,8 @@ import msgspec
 
 _FORM: Final = {"object": " (JSON, @FILE or -)", "array": " (may be repeated)"}
 _FILED: Final = " (@FILE or -, since others here can read a command's arguments)"
+_WRITTEN: Final = frozenset({"plan"})
+"""Params whose text is written to a file sooner than on a command line, and is never one that begins with @."""
 _TAKEN: Final = frozenset(
     {"url", "key", "wire", "json", "help", "agent", "token_file", "new_key", "config"}
     | {"operator_url", "operator_token_file"}
@@ -26,7 +28,10 @@ def option_of(name: str, schema: Mapping[str, Any], required: bool) -> click.Opt
         type=_KIND.get(kind, click.STRING),
         multiple=kind == "array",
         required=required,
-        help=_words(schema) + (_FILED if _is_secret(schema) else _FORM.get(kind, "")),
+        help=_words(schema)
+        + (
+            _FILED if _is_secret(schema) else " (or @FILE, or -)" if name in _WRITTEN else _FORM.get(kind, "")
+        ),
     )
 
 
@@ -50,6 +55,7 @@ def take_params(schemas: Mapping[str, Mapping[str, Any]], values: Mapping[str, A
         name: read_value(schema, values[f"param_{name}"], option_name(name))
         for name, schema in schemas.items()
     }
+    read |= {name: _text(text) for name in _WRITTEN if isinstance(text := read.get(name), str)}
     return {name: value for name, value in read.items() if value is not None}
 
 

@@ -19,14 +19,14 @@ async def test_an_entry_is_found_by_index_name_and_ref(bench: Bench) -> None:
     tape = foreign()
     await bring(bench, tape)
     found = bench.broker._services.tapes
-    assert [await found.find(each, None) for each in (100, tape.ref())] == [
+    assert [await found.find(each, None) for each in (100, "100", tape.ref())] == [
         Entry(tape.ref(), tape.about, len(tape))
-    ] * 2
+    ] * 3
     trend = await found.find(0, None)
-    assert trend == await found.find("trend", 1)
+    assert trend == await found.find("trend", 1) == await found.find("0", None)
     assert isinstance(trend, Entry)
     assert (trend.kind, trend.seed, await found.find("trend", 2) != trend) == ("trend", 1, True)
-    for which in (4, 99, 101, "0" * 64, "no such", -1):
+    for which in (4, 99, 101, "101", "0" * 64, "9" * 64, "no such", -1, "-1", "٣"):
         assert code(await found.find(which, None)) == "NOT_FOUND"
     refused = await found.find(100, 1)
     assert isinstance(refused, Refusal)

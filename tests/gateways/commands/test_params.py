@@ -64,6 +64,18 @@ def test_an_object_comes_as_json_from_a_file_or_from_standard_input(
             read_value(OBJECT, value)
 
 
+@pytest.mark.requirement("cli.tools")
+def test_a_plan_comes_from_a_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = {name: {"type": "string"} for name in ("plan", "text")}
+    file = tmp_path / "fade.plan"
+    file.write_text("plan fade 1\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("plan fade 1\n"))
+    for value in ("plan fade 1\n", f"@{file}", "-"):
+        taken = take_params(schemas, {"param_plan": value, "param_text": f"@{file}"})
+        assert taken == {"plan": "plan fade 1\n", "text": f"@{file}"}, "what others say may begin with @"
+    assert str(option_of("plan", schemas["plan"], True).help).endswith("(or @FILE, or -)")
+
+
 @pytest.mark.requirement("threat.secrets-told")
 def test_a_secret_comes_from_a_file_or_standard_input_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

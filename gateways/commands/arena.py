@@ -63,8 +63,10 @@ def verify(
         holding = (
             f"; {found.events} events hold before it" if fault.event is not None and found.events else ""
         )
-        unknown = " (--game MODULE names one)" if fault.what == "game" else ""
-        raise Failure(fault.what, f"{file} does not hold{event}: {fault.message}{unknown}{holding}")
+        hints = {"game": " (--game MODULE names one)", "kind": " (turret grade checks a trial)"}
+        raise Failure(
+            fault.what, f"{file} does not hold{event}: {fault.message}{hints.get(fault.what, '')}{holding}"
+        )
 
 
 def report(found: Report) -> str:

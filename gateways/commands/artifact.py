@@ -17,7 +17,8 @@ from gateways.keyfile import write_private
 def artifact(options: Options, ref: str, out: Path | None) -> None:
     """Fetch a published artifact, by its REF or its address (kestrel://artifact/…), from any broker that has it.
 
-    Its hash is compared with the ref before anything is written. `turret arena verify FILE` checks what it says.
+    Its hash is compared with the ref before anything is written. What it says is checked by `turret arena verify
+    FILE`, of a session of the arena, and by `turret grade FILE`, of a trial.
 
     \b
     Example:

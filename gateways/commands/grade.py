@@ -22,6 +22,8 @@ from gateways.pages.trialreport import OUTCOMES, OVER, page, shown
 PLOTS: Final = {".svg": alone, ".html": page}
 """What a plot is, by the end of its file's name."""
 COLUMNS: Final = ("plan", "naive maker", "aside")
+PLACES: Final = {"plan": "call", "call": "call", "fills": "fill", "marks": "mark"}
+"""What a fault's number counts, from 0."""
 
 
 @click.command()
@@ -56,8 +58,9 @@ def grade(options: Options, source: str, tape: Path | None, plot: Path | None) -
     if isinstance(found, Fault):
         if options.json:
             options.show({"ref": ref, "fault": found})
-        where = "" if found.n is None else f" at {found.n}"
-        raise Failure(found.what, f"{source} does not hold{where}: {found.message}")
+        where = "" if found.n is None else f" at {PLACES[found.what]} {found.n}"
+        other = " (turret arena verify checks a session of the arena)" if found.what == "kind" else ""
+        raise Failure(found.what, f"{source} does not hold{where}: {found.message}{other}")
     artifact, grades = found
     report = report_of(ref, artifact, grades)
     if plot is not None:
@@ -89,7 +92,7 @@ def lines(report: Report) -> str:
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     made = "imported" if report.kind is None else f"{report.kind}, seed {report.seed}"
     head = (
-        f"{report.about.instrument} ({made}): {report.grades.ticks:,} of {report.ticks:,} ticks hold",
+        f"{report.about.instrument} ({made}): {report.grades.ticks:,} of {report.ticks:,} ticks, run again: it holds",
         f"{OUTCOMES[report.outcome]}: {OVER[report.over]}",
         f"ref: {report.ref}",
         "",
@@ -107,6 +110,9 @@ def _content(options: Options, source: str) -> bytes:
         return sys.stdin.buffer.read()
     path = Path(source)
     if not source.startswith(SCHEME) and (path.exists() or not _is_ref(source)):
+        if not path.exists():
+            said = f"{source} is no file, and no ref, which is 64 lowercase hex characters"
+            raise Failure("usage", said, USAGE)
         return path.read_bytes()
     return run(fetch_artifact, options.url, read_ref(source))
 

@@ -49,7 +49,10 @@ def test_a_file_is_graded_offline_for_people_and_for_programs(turret: Turret, ar
         assert ran.json[name] == msgspec.json.decode(msgspec.json.encode(getattr(found, name)))
     ran = turret.run("grade", str(artifact))
     assert ran.code == 0
-    assert "EURCHF (mean-revert, seed 5): 300 of 300 ticks hold\ndone: the tape’s end\n" in ran.out
+    assert (
+        "EURCHF (mean-revert, seed 5): 300 of 300 ticks, run again: it holds\ndone: the tape’s end\n"
+        in ran.out
+    )
     row = next(line for line in ran.out.splitlines() if line.startswith("Turnover"))
     assert row.split() == ["Turnover", f"{found.grades.turnover:,}", f"{found.naive.turnover:,}", "0"]
     assert len({len(line) for line in ran.out.splitlines()[4:]}) == 1
@@ -72,7 +75,7 @@ def test_it_is_drawn_as_a_picture_or_as_a_page(turret: Turret, artifact: Path) -
 @pytest.mark.requirement("trial.grade-command", "trial.grade-replay")
 def test_what_does_not_hold_is_named_with_exit_1_and_nothing_is_drawn(turret: Turret, artifact: Path) -> None:
     for content, words in (
-        (changed(CONTENT, "fills", 1, "price", to=7), "fills: {} does not hold at 1: it says "),
+        (changed(CONTENT, "fills", 1, "price", to=7), "fills: {} does not hold at fill 1: it says "),
         (changed(CONTENT, "result", "pnl", to=7), "result: {} does not hold: pnl is 7, "),
         (changed(CONTENT, "entry", "ref", to="0" * 64), "tape: {} does not hold: the tape is another"),
         (changed(CONTENT, "entry", "kind", to="none"), "tape: {} does not hold: there is no tape of kind"),
@@ -102,7 +105,7 @@ def test_an_imported_tape_is_given_as_a_file_and_must_be_the_one(turret: Turret,
         Path(name).write_bytes(content)
         ran = turret.run("grade", str(artifact), "--tape", name)
         assert ran.code == 0, ran.err
-        assert "EURCHF (imported): 300 of 300 ticks hold" in ran.out
+        assert "EURCHF (imported): 300 of 300 ticks, run again: it holds" in ran.out
     for content, code, words in (
         (CSV.replace("0.906,", "0.905,", 1), 1, "turret: tape: "),
         (CSV.replace("0.906,", "0.999,", 1), 2, "turret: tape: tape.csv, line 8: "),
@@ -120,9 +123,10 @@ def test_an_imported_tape_is_given_as_a_file_and_must_be_the_one(turret: Turret,
 
 @pytest.mark.requirement("trial.grade-command")
 def test_what_is_no_file_and_no_ref_is_said(turret: Turret) -> None:
-    for given in ("missing.json", "0" * 63, "kestrel://artifact/nothing"):
+    for given in ("missing.json", "8b43…", "0" * 63, "kestrel://artifact/nothing"):
         ran = turret.run("grade", given)
         assert (ran.code, ran.out) == (2, "")
+        assert "64 lowercase hex characters" in ran.err
 
 
 @pytest.fixture
@@ -144,5 +148,6 @@ async def test_of_a_broker_it_is_fetched_by_its_ref_and_the_grades_are_the_broke
     assert ran.json == {name: answer[name] for name in ran.json}
     ran = await turret("grade", arena)
     assert (ran.code, ran.err.partition(": this is no")[0]) == (1, f"turret: kind: {arena} does not hold")
+    assert ran.err.endswith(" (turret arena verify checks a session of the arena)\n")
     ran = await turret("grade", "0" * 64)
     assert (ran.code, ran.err) == (1, "turret: NOT_FOUND: there is no such artifact (path ref)\n")

@@ -42,7 +42,8 @@ def test_what_is_wrong_is_told_with_its_place_and_exit_1(turret: Turret, tmp_pat
     ran = turret.run("plan", "check", str(file))
     assert ran.code == 1
     assert ran.err == f"turret: no_plan: {file} is no plan: 2 things are wrong with it\n"
-    assert ran.out.splitlines()[0] == f"{file}:3:46: the bound orders is missing; expected orders NUMBER; write ', orders 1'"
+    said = "the bound orders is missing; expected orders NUMBER; write ', orders 1'"
+    assert ran.out.splitlines()[0] == f"{file}:3:46: {said}"
     assert ran.out.splitlines()[1].endswith("write 'mid'")
     ran = turret.run("plan", "check", str(file), "--json")
     assert [each["code"] for each in ran.json["diagnostics"]] == ["bound", "name"]

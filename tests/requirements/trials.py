@@ -8,6 +8,7 @@ REQUIREMENTS: dict[str, str] = {
     "trial.session-rejected": "attempts that are rejected are kept, the first ones",
     "trial.session-limits": "an agent has so many trials open, and opens so many a day",
     "trial.session-idle": "a trial in which nobody did anything, or whose agent is gone, is over, with its artifact",
+    "trial.session-resumed": "resume says what the calls said, all that the next one needs, and which calls may follow",
     "trial.session-seen": "no answer, error or log shows a tick that was not run",
     "trial.session-bounded": "a trial has so many calls and fills that its artifact is one that is given out",
     "trial.session-money": "no answer, artifact, grade or report has an integer beyond ±(2^53−1), whatever is traded",

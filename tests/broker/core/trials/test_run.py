@@ -55,15 +55,45 @@ def test_an_order_lives_as_long_as_its_time_in_force(tif: str, at: int | None) -
     assert [fill.tick for fill in fills] == ([] if at is None else [at])
 
 
-@pytest.mark.requirement("trial.runs")
-def test_a_rule_sees_no_tick_that_is_to_come() -> None:
-    """Whatever comes after a tick, what was done up to it is the same."""
-    whole = make(KINDS["trend"], 4, 2_000)
-    cut = make(KINDS["trend"], 4, 1_000)
-    _, fills = run(whole, FADE, 1_000)
-    _, same = run(cut, FADE, 1_000)
-    assert fills
-    assert fills == same
+ALL_SEEN = """plan all 1 on EURUSD bound position 100, loss 900, orders 900, until 1000
+when tick % 2 = 0: buy size % 5 + 1 at ask for 2
+when tick % 2 = 1: sell 3 at bid - spread / 2 + 1 gtc
+when pnl < -0.01 or max(mid, 3) > avg(ask, 7) + 1: buy 3 at min(bid, 2) + fill % 3 gtc
+when size > size[2] and resting > 3: cancel"""
+
+
+@pytest.mark.requirement("trial.past")
+@pytest.mark.parametrize("ticks", [1, 2, 3, 8, 9, 20, 39])
+def test_a_rule_sees_no_tick_that_is_to_come(ticks: int) -> None:
+    """Whatever comes after a tick, what was done up to it is the same, what was sent at it too."""
+    rows = [(90 + n * n % 13, 92 + n * n % 13 + n % 3, 3 + n * 7 % 11) for n in range(40)]
+    others = [(bid + 50, ask + 90, size + 3) for bid, ask, size in rows]
+    runs = [run(tape(*rows[:ticks], *rest[ticks:]), ALL_SEEN, ticks) for rest in (rows, others)]
+    (made, fills), (same, other) = runs
+    assert made.place.account.working
+    assert (made.place, fills) == (same.place, other)
+
+
+SEEN = [(99, 101, 50)] * 6 + [(98, 101, 50), (99, 103, 50), (99, 101, 7), (99, 101, 50)]
+
+
+@pytest.mark.requirement("trial.past")
+@pytest.mark.parametrize(
+    ("cond", "first"),
+    [
+        *[("bid = 98", 6), ("ask = 103", 7), ("spread = 4", 7), ("mid < 100", 6), ("mid[1] < 100", 7)],
+        *[("size = 7", 8), ("tick = 3", 3), ("max(ask, 2) = 103", 7)],
+        *[("position = 10", 2), ("pnl = -0.0002", 2), ("pnl = -0.0003", 6), ("orders_left = 49", 2)],
+        *[("resting = 1", 5), ("fill = 101", 2), ("fill_age = 0", 2), ("fill_age = 1", 3)],
+    ],
+)
+def test_a_rule_sees_this_tick_and_the_plans_own_book(cond: str, first: int) -> None:
+    rules = "when tick = 1: buy 10 at ask when tick = 4: buy 1 at 40 gtc "
+    made = Run(tape(*SEEN), plan(f"{HEAD}{rules}when {cond}: sell 1 at 500 gtc"), Place())
+    while not any(order.price == 500 for order in made.place.account.working):
+        assert made.place.over is None
+        made.advance(1)
+    assert made.place.tick - 1 == first
 
 
 @pytest.mark.requirement("trial.runs")
@@ -86,8 +116,10 @@ def test_standing_down_with_nothing_held_is_over_at_once_and_takes_back_what_res
 @pytest.mark.requirement("trial.runs")
 def test_a_thin_book_is_closed_as_fast_as_its_size_lets() -> None:
     market = tape(*[(99, 101, 4)] * 12)
-    made, fills = run(market, HEAD + "when tick < 3: buy 4 at ask when tick = 5: stand_down")
-    assert made.outcome == "STAND_DOWN"
+    made, fills = run(market, HEAD + "when tick < 3: buy 4 at ask when tick = 5: stand_down", 7)
+    assert (made.outcome, made.place.closing, made.place.over) == ("STAND_DOWN", "rule", None)
+    fills += made.advance(100)
+    assert (made.outcome, made.place.over) == ("STAND_DOWN", "rule")
     assert [(fill.tick, fill.size) for fill in fills if fill.side == "sell"] == [(6, 4), (7, 4), (8, 4)]
     assert made.place.tick == 9
 

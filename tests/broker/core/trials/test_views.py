@@ -5,7 +5,8 @@ import pytest
 from msgspec.structs import replace
 
 from broker.core.trials import views
-from broker.core.trials.account import Working
+from broker.core.trials.account import Account, Working
+from broker.core.trials.run import Place
 from broker.core.trials.script import Advance, Start, Trial
 from broker.core.trials.session import Operation, TrialRow
 from tests.broker.core.trials.test_session import ENTRY, MARKET, read
@@ -35,6 +36,20 @@ def test_the_last_ticks_are_seen_and_none_after_them() -> None:
     assert (seen.bid, seen.ask, seen.tick) == (MARKET.bids[99], MARKET.asks[99], 99)
     assert seen.mid == (MARKET.bids[99] + MARKET.asks[99]) / 2
     assert seen.orders_left == 5
+
+
+@pytest.mark.requirement("trial.session-resumed")
+def test_what_is_seen_is_what_the_run_has_come_to() -> None:
+    working = [Working("buy", 40, 7, 99), Working("sell", 2, None, None)]
+    account = Account(position=-7, cash=123, sent=3, working=working, avoided=2)
+    row = replace(after(60), place=Place(tick=60, account=account), pnl=-5)
+    seen = views.observe(row, MARKET)
+    assert (seen.tick, seen.ticks_left) == (59, len(MARKET) - 60)
+    assert (seen.position, seen.pnl, seen.orders_left, seen.avoided) == (-7, -5, 5 - 3, 2)
+    assert seen.resting == [views.Resting("buy", 40, 7, 99), views.Resting("sell", 2, None, None)]
+    account.sent = 9
+    assert views.observe(row, MARKET).orders_left == 0, "a plan before it sent more than this one may"
+    assert views.observe(replace(row, plan=None), MARKET).orders_left is None
 
 
 def test_of_many_orders_the_first_are_shown_and_all_counted() -> None:

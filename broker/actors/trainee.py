@@ -1,6 +1,6 @@
 """The actor of one agent's trials: it opens them, one after the other, within what the agent may have."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,9 @@ from broker.core.trials.script import Entry
 from broker.core.trials.session import Opened, TraineeRow, TrialRow, index_of
 from broker.store.port import Append, Put
 from broker.wire.refusals import Refusal, refuse
+
+TOLD: Final = 10
+"""Of the trials that are in the way, so many: nothing else lists them for who has lost their ids."""
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -61,12 +64,15 @@ class TraineeActor(RecordActor[TraineeRow]):
 
     async def _judge_limits(self, row: TraineeRow, *, claimed: bool) -> Refusal | None:
         most, a_day = quota(self._settings, claimed=claimed)
+        whom = "an agent" if claimed else "an agent that no owner has claimed"
         if row.opened >= a_day:
-            said = f"an agent opens {a_day} trials a day"
+            said = f"{whom} opens {a_day} trials a day (UTC)"
             return refuse("LIMIT_EXCEEDED", said, reason="day", limit=a_day)
-        if len(await self.store.find("trial", "open", self.key, limit=most)) >= most:
-            said = f"an agent has {most} trials open at once: finalize one"
-            return refuse("LIMIT_EXCEEDED", said, reason="open", limit=most)
+        there = await self.store.find("trial", "open", self.key, limit=most)
+        if len(there) >= most:
+            said = f"{whom} has {most} trials open at once: finalize one of session_ids"
+            ids = [each.id for each in there[:TOLD]]
+            return refuse("LIMIT_EXCEEDED", said, reason="open", limit=most, session_ids=ids)
         return None
 
     async def _open(self, command: Open, row: TraineeRow, now: int) -> Any:

@@ -18,14 +18,15 @@ async def open_code(bench: Bench, who: Caller) -> str:
 async def test_an_agent_has_so_many_open_and_one_that_is_over_makes_room() -> None:
     async with open_bench(tuned(trials={"open_sessions": 2})) as bench:
         ann = await make_agent(bench, "Ann")
-        seen = await opened(bench, ann)
-        await opened(bench, ann)
+        seen, other = await opened(bench, ann), await opened(bench, ann)
+        await opened(bench, await make_agent(bench, "Eve"))
         refused = await ask(bench, ann, "session.open", entry="trend", idempotency_key="k")
         assert (refused.code, refused.detail["reason"], refused.detail["limit"]) == (
             "LIMIT_EXCEEDED",
             "open",
             2,
         )
+        assert set(refused.detail["session_ids"]) == {seen["session_id"], other["session_id"]}
         assert code(await do(bench, ann, seen, "finalize")) == "accepted"
         again = await ask(bench, ann, "session.open", entry="trend", idempotency_key="k")
         assert code(again) == "accepted", "a limit is not remembered"

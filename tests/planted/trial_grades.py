@@ -12,6 +12,10 @@ CONSOLE = "gateways/console/trials.py"
 COMMAND = "gateways/commands/grade.py"
 
 MUTANTS = (
+    ("trial.grades", GRADE, "plan.bound.loss, 2 *", "10**15, 2 *"),
+    ("trial.grades", GRADE, "ticks + 2, plan.bound.until)", "ticks + 2, 10**6)"),
+    ("trial.grades", GRADE, "avoided=place.account.avoided", "avoided=0"),
+    ("trial.grades", GRADE, "NAIVE_PART: Final = 10", "NAIVE_PART: Final = 9"),
     ("trial.grades", GRADE, "+ 2 * tape.about.fee)", "+ tape.about.fee)"),
     ("trial.grade-replay", REVIEW, "        if one != other:\n", "        if False:\n"),
     ("trial.grade-replay", REVIEW, "    if len(said) != len(found):\n", "    if False:\n"),

@@ -36,6 +36,7 @@ async def test_a_published_trial_is_graded_beside_two_others(bench: Bench) -> No
         assert answer[name] == msgspec.json.decode(msgspec.json.encode(getattr(found, name)))
     assert (answer["outcome"], answer["over"]) == ("DONE", "tape")
     assert (answer["tape"], answer["kind"], answer["seed"]) == (ENTRY.ref, "mean-revert", 5)
+    assert answer["fills_model"] == "fills/1"
     assert (answer["ref"], answer["uri"]) == (ref, f"kestrel://artifact/{ref}")
     assert answer["report"] == f"/artifact/{ref}/report"
     assert await grade(bench, ann, answer["uri"]) == answer

@@ -21,6 +21,7 @@ async def test_the_catalog_has_what_is_made_and_what_was_imported(bench: Bench) 
     shown = msgspec.to_builtins(whole)["entries"]
     assert [each["index"] for each in shown] == [0, 1, 2, 3, 100]
     assert [each.get("kind") for each in shown] == [*KINDS, None]
+    assert [each["licence"] for each in shown] == ["CC0-1.0"] * 4 + ["CC-BY-4.0"]
     last = shown[-1]
     about = {"instrument": "USDSEK", "title": "A thin day", "ticks": len(tape), "start": tape.about.start}
     assert about.items() <= last.items()

@@ -43,7 +43,9 @@ async def test_a_plan_has_a_tree_a_text_and_what_it_costs(bench: Bench) -> None:
     assert checked["valid"]
     assert checked["bounds"]["position"] == 3_000_000
     assert checked["cost"] > 5
-    as_text = msgspec.json.encode(checked["tree"]).decode()  # of a client that keeps to the schema, which says text
+    as_text = msgspec.json.encode(
+        checked["tree"]
+    ).decode()  # of a client that keeps to the schema, which says text
     for form in (checked["text"], checked["tree"], as_text):
         assert await ask(bench, ann, "validate", plan=form) == checked
 
@@ -101,6 +103,7 @@ async def test_nobody_acts_for_an_agent_that_is_suspended_and_its_owner_still_lo
     operator = Caller(operator=True)
     await bench.call("suspend_agent", operator, agent_id=ann.agent, reason="x")
     assert code(await do(bench, owner, seen, "advance", ticks=1)) == "suspended"
+    assert code(await do(bench, owner, seen, "finalize")) == "suspended"
     assert (await resumed(bench, owner, seen))["version"] == 1
 
 

@@ -32,6 +32,7 @@ def test_the_tree_comes_out_and_goes_in_again(turret: Turret, tmp_path: Path) ->
     }
     assert ran.json["bound"] == {"position": 3000000, "loss": 2500000000, "orders": 40, "until": 3600}
     other.write_text(turret.run("plan", "check", str(file), "--tree").out)
+    assert other.read_text().startswith('{"name":"fade"'), "the tree, and nothing else"
     assert turret.run("plan", "check", str(other)).out == FADE
 
 

@@ -86,6 +86,8 @@ def test_sizes_are_kept() -> None:
         (HEAD + "2026-03-02T09:30:00Z,1.084195,1.1\n", 2, "no whole number of ticks"),
         (HEAD + "2026-03-02T09:30:00Z,0,1.1\n", 2, "not from 1"),
         (HEAD + "2026-03-02T09:30:00Z,1.1\n", 2, "2 fields"),
+        (HEAD + "2026-03-02T09:30:00Z,1.1,1.2,1000\n", 2, "4 fields, and the header has 3"),
+        (HEAD + "2026-03-02T09:30:00Z,9,10000001\n", 2, "the ask 10000001 is not from 1 to"),
         (HEAD + GOOD[0] + "\n" + GOOD[1], 3, "0 fields"),
         (HEAD + '2026-03-02T09:30:00Z,"1.1,1.2\n', 2, "not CSV"),
         ("time,bid,ask,size\n2026-03-02T09:30:00Z,1,2,1.5\n", 2, "the size '1.5'"),
@@ -97,6 +99,15 @@ def test_the_first_wrong_line_is_named_with_what_is_wrong(text: str, line: int, 
     assert isinstance(complaint, Complaint)
     assert complaint.line == line
     assert words in complaint.message
+
+
+@pytest.mark.requirement("tape.import-errors")
+def test_the_first_tick_that_is_too_many_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.core.tapes.csvfile.MAX_TICKS", 3)
+    assert isinstance(of(*GOOD), Tape)
+    wrong = of(*GOOD, GOOD[2].replace(":02Z", ":03Z"))
+    assert isinstance(wrong, Complaint)
+    assert (wrong.line, wrong.message) == (5, "a tape has at most 3 ticks")
 
 
 SECRET = "zX9-secret"

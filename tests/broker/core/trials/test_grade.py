@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from broker.core.plan.read import Checked, read_plan
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import MICRO
-from broker.core.trials.account import Fill
-from broker.core.trials.grade import aside, drawdown, grade, hits, in_market, naive, sharpe
+from broker.core.trials.account import Account, Fill
+from broker.core.trials.grade import Grades, aside, drawdown, grade, hits, in_market, naive, sharpe
 from broker.core.trials.run import Place, Run
 from broker.wire.ids import MAX_SAFE
 from tests.support.tapes import tape
@@ -110,3 +110,33 @@ def test_a_run_is_graded_beside_two_others() -> None:
     assert maker == naive(market, checked.plan, 1_000)
     assert maker.fills > 0
     assert maker.orders > 400  # the plan's bound of orders is none of its
+
+
+@pytest.mark.requirement("trial.grades")
+@pytest.mark.parametrize(
+    ("bounds", "fills", "pnl", "in_market"),
+    [
+        ("position 1000, loss 1, orders 1, until 9", 3, 2_000, 2),
+        ("position 1000, loss 1, orders 1, until 2", 2, 4_000, 1),
+        ("position 1000, loss 0.001, orders 1, until 9", 2, 4_000, 1),
+        ("position 5, loss 1, orders 1, until 9", 3, 20, 2),
+    ],
+)
+def test_the_naive_maker_quotes_a_tenth_at_both_sides_within_the_bounds_but_for_that_of_orders(
+    bounds: str, fills: int, pnl: int, in_market: int
+) -> None:
+    checked = read_plan(f"plan p 1 on EURUSD bound {bounds} when tick < 0: flatten")
+    assert isinstance(checked, Checked)
+    market = tape((99, 101), (99, 101), (97, 99), (103, 105), (101, 103))
+    made = naive(market, checked.plan, 5)
+    size = max(1, checked.plan.bound.position // 10)
+    assert (made.fills, made.pnl, made.in_market) == (fills, pnl, in_market)
+    assert made.turnover == fills * size
+
+
+@pytest.mark.requirement("trial.grades")
+def test_the_ticks_are_those_that_were_run_and_what_was_kept_back_is_counted() -> None:
+    place = Place(tick=3, account=Account(sent=7, avoided=4))
+    made = grade([1, 5, 2], [], place, FLAT)
+    assert (made.ticks, made.orders, made.avoided, made.pnl, made.max_drawdown) == (3, 7, 4, 2, 3)
+    assert aside(3) == Grades(0, 0, 0, (0, 0), 0, 0, 0, 0, 0, 3)

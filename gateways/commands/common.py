@@ -161,8 +161,10 @@ def _usage(fault: click.UsageError) -> str:
 def _refused(fault: Refused) -> str:
     """code: message, and the figures that help."""
     detail = fault.refusal.detail
-    names = ("path", "reason", "retry_after_ms", "limit", "size", "wire_ts")
+    names = ("path", "reason", "n", "retry_after_ms", "limit", "size", "wire_ts", "version", "operation_id")
     facts = [f"{name} {detail[name]}" for name in names if name in detail]
+    if isinstance(ids := detail.get("session_ids"), list):
+        facts.append(f"session_ids {' '.join(map(str, ids))}")
     legal = detail.get("legal_actions")
     may = f"; legal are {msgspec.json.encode(legal).decode()}" if legal else ""
     return f"{fault}" + (f" ({', '.join(facts)})" if facts else "") + may

@@ -33,6 +33,16 @@ END = Envelope("00" * 8, 3, "END", "aa" * 32, "bb" * 32, 1, "cc" * 64, {"reason"
             'ILLEGAL_ACTION: wrong (path action); legal are [{"type":"stop"}]',
             1,
         ),
+        (
+            Refused(refuse("CONFLICT", "late", version=3, operation_id="op_1")),
+            "CONFLICT: late (version 3, operation_id op_1)",
+            1,
+        ),
+        (
+            Refused(refuse("LIMIT_EXCEEDED", "many", reason="open", session_ids=["tr_1", "tr_2"])),
+            "LIMIT_EXCEEDED: many (reason open, session_ids tr_1 tr_2)",
+            1,
+        ),
         (CallEnded(END), "call_ended: the call has ended: idle", 1),
         (WireFault("lies"), "wire_fault: lies", 1),
         (Failure("no_ring", "nobody called"), "no_ring: nobody called", 1),

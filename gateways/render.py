@@ -89,6 +89,16 @@ WAY_OUT: Final[dict[str, str]] = {
 }
 """What the one refused can do next, for models and people; every code of the table has one."""
 
+TRIAL_WAY_OUT: Final[dict[str, str]] = {
+    "CONFLICT": "With an operation_id wait for it with kestrel.operation.resume; else look again with "
+    "kestrel.session.resume, decide again, and use a new idempotency_key.",
+    "NOT_FOUND": "Check the id, the ref or the name; kestrel://catalog shows the tapes.",
+    "LIMIT_EXCEEDED": "Finalize a trial that you need no more, or wait for tomorrow; reason says which.",
+    "SESSION_OVER": "kestrel.session.resume shows its ref; grade it, or open another trial.",
+    "quota_exceeded": "Unset a secret that you need no more; an agent keeps some once an owner has claimed it.",
+}
+"""The same in the tools of trials, where it is another than the arena's."""
+
 
 def http(refusal: Refusal) -> tuple[int, Headers, bytes]:
     """Plain HTTP: status, headers (Retry-After in whole seconds, rounded up) and {"refusal": …}.
@@ -112,23 +122,33 @@ def jsonrpc_error(id: jsonrpc.Id | None, refusal: Refusal) -> bytes:
     return jsonrpc.error(id, jsonrpc.REFUSED, refusal.message, refusal.body())
 
 
-def refusal_text(refusal: Refusal) -> str:
-    """`<code>: <message>`, what stands in the way in figures, and the way out: complete on its own."""
+def refusal_text(refusal: Refusal, tool: str = "") -> str:
+    """`<code>: <message>`, what stands in the way in figures, and the way out, with that tool: complete on its own."""
     facts = [
         f"{name}: {value}"
-        for name in ("path", "retry_after_ms", "limit", "size", "wire_ts", "reason")
+        for name in (
+            "path",
+            "retry_after_ms",
+            "limit",
+            "size",
+            "wire_ts",
+            "reason",
+            "version",
+            "operation_id",
+        )
         if (value := refusal.detail.get(name)) is not None
     ]
     aside = f" ({', '.join(facts)})" if facts else ""
-    return f"{refusal.code}: {refusal.message}{aside}. {WAY_OUT.get(refusal.code, '')}".rstrip()
+    ways = WAY_OUT | TRIAL_WAY_OUT if tool.startswith("kestrel.") else WAY_OUT
+    return f"{refusal.code}: {refusal.message}{aside}. {ways.get(refusal.code, '')}".rstrip()
 
 
-def tool_result(refusal: Refusal) -> dict[str, Any]:
+def tool_result(refusal: Refusal, tool: str = "") -> dict[str, Any]:
     """MCP tools/call: isError, the words, the same object as compact JSON, and structuredContent.refusal."""
     shown = {"refusal": refusal.body()}
     return {
         "content": [
-            {"type": "text", "text": refusal_text(refusal)},
+            {"type": "text", "text": refusal_text(refusal, tool)},
             {"type": "text", "text": msgspec.json.encode(shown).decode()},
         ],
         "structuredContent": shown,

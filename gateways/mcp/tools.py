@@ -90,7 +90,7 @@ def _caller_of(broker: Calling, tool: Tool) -> Callable[[Ask, bytes], Awaitable[
         if outcome is None:
             outcome = await broker.call(ask.caller, tool.name, arguments, progress=tell if streams else None)
         if isinstance(outcome, Refusal):
-            return Denied(outcome) if wants_token(outcome) else render.tool_result(outcome)
+            return Denied(outcome) if wants_token(outcome) else render.tool_result(outcome, tool.name)
         return results.tool_result(tool.name, outcome)
 
     return call

@@ -1,6 +1,7 @@
 """One refusal, or one fault, as each door shows it."""
 
 import logging
+import re
 
 import msgspec
 import pytest
@@ -37,6 +38,19 @@ def test_every_code_has_the_same_body_at_each_door(refusal: Refusal) -> None:
 
 def test_every_code_of_the_table_says_the_way_out() -> None:
     assert set(render.WAY_OUT) == set(CODES)
+
+
+def test_in_the_tools_of_trials_the_way_out_is_one_of_theirs() -> None:
+    assert render.TRIAL_WAY_OUT.keys() < CODES.keys()
+    arena = re.compile("describe_arena|get_session|get_agent")
+    for code in CODES:
+        shown = render.tool_result(refuse(code, "a reason"), "kestrel.session.advance")
+        assert not arena.search(shown["content"][0]["text"])
+    over = refuse("CONFLICT", "late", version=3, operation_id="op_1")
+    assert render.refusal_text(over, "kestrel.session.advance").startswith(
+        "CONFLICT: late (version: 3, operation_id: op_1). With an operation_id wait for it"
+    )
+    assert arena.search(render.refusal_text(over, "submit_action"))
 
 
 @pytest.mark.parametrize(("wait_ms", "seconds"), [(1, b"1"), (1000, b"1"), (1001, b"2"), (10_000, b"10")])

@@ -4,13 +4,16 @@ last (docs/reference/trial.md, Secrets).
 1. Mode 0600. The one in the data directory is made at the first start; one that was named must be there: a disk that is
    not mounted is no reason for another key.
 2. It is on the disk before anything is sealed with it, so that a kill in between loses nothing.
-3. Where it is lost the broker starts, with another key: what the old one sealed is listed, and used no more until the
+3. What is sealed is sealed with a key that its file still has: whoever changed the file of a running broker would else
+   have it seal what the next start can't open.
+4. Where it is lost the broker starts, with another key: what the old one sealed is listed, and used no more until the
    old line is put back.
-4. No message holds a key.
+5. No message holds a key.
 """
 
 import logging
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -39,16 +42,26 @@ async def open_safe_keys(directory: Path, named: str | None, store: Store, now_m
     """The keys of a broker, made where there are none and none were named. Raises SafeKeyError: a named file is
     missing, or one can be read by others or holds no keys; and what the store raises."""
     path = key_path(directory, named)
-    if named is None and not path.exists():
+    if named is None and not (path.exists() or path.is_symlink()):  # a link says where it is, like a name
         if await store.find("safe", "all", "1", limit=1):
             log.warning("%s is missing: what agents keep is unreadable until its copy is put back", path)
         write_lines(path, [new_line(now_ms)])
-    return keys_of(read_lines(path))
+    lines = read_lines(path)
+    return keys_of(lines, lambda: is_kept(path, lines[-1]))
+
+
+def is_kept(path: Path, line: Line) -> bool:
+    """Whether a file still has this key."""
+    try:
+        return line.key in {each.key for each in read_lines(path)}
+    except SafeKeyError:
+        return False
 
 
 def key_path(directory: Path, named: str | None) -> Path:
-    """Where the keys are."""
-    return directory / FILE if named is None else Path(named)
+    """Where the keys are; of a link, where it leads: what is written there must not take its place."""
+    path = directory / FILE if named is None else Path(named)
+    return path.resolve() if path.is_symlink() and path.exists() else path
 
 
 def new_line(now_ms: int) -> Line:
@@ -56,9 +69,9 @@ def new_line(now_ms: int) -> Line:
     return Line(secrets.token_bytes(KEY_SIZE).hex(), now_ms)
 
 
-def keys_of(lines: list[Line]) -> SafeKeys:
-    """The keys that lines hold, one at least."""
-    return SafeKeys([bytes.fromhex(line.key) for line in lines])
+def keys_of(lines: list[Line], is_kept: Callable[[], bool] | None = None) -> SafeKeys:
+    """The keys that lines hold, one at least. `is_kept`: as SafeKeys has it."""
+    return SafeKeys([bytes.fromhex(line.key) for line in lines], is_kept)
 
 
 def read_lines(path: Path) -> list[Line]:

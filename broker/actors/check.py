@@ -20,6 +20,7 @@ from broker.actors.check_audit import Beside, check_audit, kept_wires
 from broker.actors.check_channels import check_channels
 from broker.actors.check_pushes import check_pushes
 from broker.actors.check_resources import check_resources
+from broker.actors.check_safe import check_safe
 from broker.actors.check_tapes import check_tapes
 from broker.actors.check_tasks import check_tasks
 from broker.actors.check_trials import check_trials
@@ -47,6 +48,9 @@ class Counts(msgspec.Struct):
     trials: int = 0
     audited: int = 0
     """Rows of the audit log."""
+    secrets: int = 0
+    unreadable: int = 0
+    """Secrets whose key is not beside the store."""
 
 
 class _Envelope(msgspec.Struct):
@@ -68,6 +72,7 @@ def check_store(snapshot: Snapshot, counts: Counts, beside: Beside | None = None
         partial(check_resources, snapshot),
         partial(check_tasks, snapshot),
         partial(check_pushes, snapshot),
+        partial(_secrets, snapshot, counts, beside),
     )
     for part in parts:
         try:
@@ -86,6 +91,14 @@ def _audited(snapshot: Snapshot, counts: Counts, beside: Beside | None) -> Itera
     for step in check_audit(snapshot, beside):
         counts.audited += step if isinstance(step, int) else 0
         yield step
+
+
+def _secrets(snapshot: Snapshot, counts: Counts, beside: Beside | None) -> Iterator[Step]:
+    for kept, unreadable, spoilt in check_safe(snapshot, None if beside is None else beside.safe_keys):
+        counts.secrets += kept
+        counts.unreadable += unreadable
+        yield from spoilt
+        yield 1
 
 
 def _calls(snapshot: Snapshot, counts: Counts) -> Iterator[Step]:

@@ -13,15 +13,18 @@ from broker.core.audit import index_of
 from broker.core.conversation import Restored
 from broker.store.port import Fault, Snapshot, Step
 from broker.wire.auditlog import RESTORED, Verdict, Verifier, read_row
+from broker.wire.safekeys import SafeKeys
 
 PAGE: Final = 500
 
 
 class Beside(msgspec.Struct, frozen=True):
-    """What stands beside a store that is served: the head's text (None: there is none), and the wire's keys."""
+    """What stands beside a store that is served: the head's text (None: there is none), the wire's keys, and those of
+    secrets (None: not here)."""
 
     head: bytes | None
     wires: tuple[str, ...]
+    safe_keys: SafeKeys | None = None
 
 
 class _Keys(msgspec.Struct):

@@ -7,10 +7,13 @@
 3. A value that no key opens is kept, listed and not used: the key may come back.
 """
 
+import logging
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import trio
 
 from broker.actors.agentdocs import read_agent
 from broker.actors.once import Once
@@ -18,14 +21,22 @@ from broker.actors.record import Index, RecordActor
 from broker.clock import Clock
 from broker.core.push import Outcome
 from broker.core.safe import NO_SECRET, Kept, SafeRow, fill, names_in, with_secret, without_secret
-from broker.store.port import Put, Store, Unit
+from broker.store.port import InDoubt, Put, Store, Unavailable, Unit
 from broker.store.stored import every, read_row, stored
-from broker.wire.refusals import Refusal
+from broker.wire.refusals import Refusal, refuse
 from broker.wire.safekeys import NONCE_SIZE, SafeKeys
 
+log = logging.getLogger("turret.secrets")
 KIND: Final = "safe"
 OPERATORS: Final = "operators"
 """The holder whose secrets are the operators'."""
+LOOKED_AT: Final = 1_000
+"""Holders that are looked at when a broker starts."""
+_NOT_KEPT: Final = refuse(
+    "unavailable",
+    "nothing is kept now: the file of the secrets' key is not as it was at this broker's start; operators put it back",
+    reason="secrets_key",
+)
 Headers = tuple[tuple[str, str], ...]
 _INDEX: Final[Index] = (("all", "1"),)
 
@@ -90,10 +101,30 @@ class Safe:
         row = await read_row(self._store, SafeRow, KIND, holder)
         return () if row is None else row.kept
 
-    def sealing(self, holder: str, name: str, value: str, once: Once | None) -> SetSecret:
-        """The command that keeps a value."""
+    async def sealing(self, holder: str, name: str, value: str, once: Once | None) -> SetSecret | Refusal:
+        """The command that keeps a value; `unavailable` where the key that would seal it is not in its file any more:
+        the next start would not have it."""
+        if self._keys.is_kept is not None and not await trio.to_thread.run_sync(self._keys.is_kept):
+            log.error("the file of the secrets' key is not as it was at the start: put it back, or restart")
+            return _NOT_KEPT
         sealed = self._keys.seal(holder, name, value, self._entropy(NONCE_SIZE))
         return SetSecret(name, sealed, self._keys.current, once)
+
+    async def look(self) -> None:
+        """At the start: say aloud how many secrets there are that no key opens. It changes nothing."""
+        lost = holders = 0
+        try:
+            async with aclosing(every(self._store, KIND, "all", "1")) as documents:
+                async for document in documents:
+                    row = stored(SafeRow, document.doc, KIND, document.id)
+                    lost += sum(not self._keys.has(each.key) for each in row.kept)
+                    holders += 1
+                    if holders == LOOKED_AT:
+                        break
+        except Unavailable as error:
+            log.warning("secrets can't be looked at: %s", error)
+        if lost:
+            log.warning("%d secrets were sealed with keys that are not here: put the old lines back", lost)
 
     def is_readable(self, holder: str, kept: Kept) -> bool:
         """Whether there is a key that opens it."""
@@ -136,19 +167,31 @@ class Resealed(NamedTuple):
     unreadable: int
 
 
+class NotResealed(Exception):
+    """A document can't be read or written; the message is one line for a person."""
+
+
 async def reseal(store: Store, keys: SafeKeys, entropy: Callable[[int], bytes]) -> Resealed:
     """Have all secrets of a store that no broker serves sealed by the present key; one commit a holder. Whoever is cut
-    off begins again. Raises what the store raises."""
+    off begins again. Raises NotResealed."""
+    try:
+        return await _reseal(store, keys, entropy)
+    except (Unavailable, InDoubt) as error:
+        raise NotResealed(str(error)) from error
+
+
+async def _reseal(store: Store, keys: SafeKeys, entropy: Callable[[int], bytes]) -> Resealed:
     secrets = unreadable = 0
-    async for document in every(store, KIND, "all", "1"):
-        row = stored(SafeRow, document.doc, KIND, document.id)
-        sealed = [_resealed(document.id, each, keys, entropy) for each in row.kept]
-        unreadable += sealed.count(None)
-        secrets += len(sealed) - sealed.count(None)
-        kept = tuple(new or old for new, old in zip(sealed, row.kept, strict=True))
-        if kept != row.kept:
-            text = msgspec.json.encode(SafeRow(kept))
-            await store.commit(Unit(puts=(Put(KIND, document.id, document.version, text, _INDEX),)))
+    async with aclosing(every(store, KIND, "all", "1")) as documents:
+        async for document in documents:
+            row = stored(SafeRow, document.doc, KIND, document.id)
+            sealed = [_resealed(document.id, each, keys, entropy) for each in row.kept]
+            unreadable += sealed.count(None)
+            secrets += len(sealed) - sealed.count(None)
+            kept = tuple(new or old for new, old in zip(sealed, row.kept, strict=True))
+            if kept != row.kept:
+                text = msgspec.json.encode(SafeRow(kept))
+                await store.commit(Unit(puts=(Put(KIND, document.id, document.version, text, _INDEX),)))
     return Resealed(secrets, unreadable)
 
 

@@ -69,7 +69,7 @@ async def make_services(
     leaves the hub as the store's listener.
     """
     hub, standing = Hub(store, settings.streams, clock), Standing(now_ms=clock.now_ms)
-    safe = Safe(store=store, clock=clock, keys=safe_keys, entropy=secrets.token_bytes)
+    safe = await _safe(store, clock, safe_keys)
     parts = {"store": store, "clock": clock, "house": house, "standing": standing}
     mill = Mill(store, house)
     pusher = _pusher(keyring, safe, courier, **parts)
@@ -109,6 +109,12 @@ async def make_services(
     async for agent_id, facts in read_all_facts(store):
         agent_told(services, agent_id, facts)
     return services
+
+
+async def _safe(store: Store, clock: Clock, keys: SafeKeys) -> Safe:
+    safe = Safe(store=store, clock=clock, keys=keys, entropy=secrets.token_bytes)
+    await safe.look()
+    return safe
 
 
 def _pusher(keyring: Keyring, safe: Safe, courier: Courier | None, **parts: Any) -> Pusher:

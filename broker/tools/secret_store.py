@@ -143,7 +143,9 @@ async def list_operators_secrets(context: Context) -> SecretNames:
 
 async def _set(context: Context, holder: str, name: str, value: str) -> SecretSet | Refusal:
     services = context.services
-    command = services.safe.sealing(holder, name, value, context.once)
+    command = await services.safe.sealing(holder, name, value, context.once)
+    if isinstance(command, Refusal):
+        return command
     answer: SecretSet | Refusal = await services.house.ask(KIND, holder, command)
     return answer
 

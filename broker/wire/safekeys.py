@@ -8,7 +8,7 @@ Source: NaCl, crypto_secretbox (XSalsa20 and Poly1305), through libsodium.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -23,13 +23,19 @@ _ID: Final = b"turret: which key sealed a secret\0"
 class SafeKeys:
     """The keys of one broker, the present one last."""
 
-    __slots__ = ("_boxes", "current")
+    __slots__ = ("_boxes", "current", "is_kept")
 
-    def __init__(self, keys: Sequence[bytes]) -> None:
-        """`keys`: KEY_SIZE bytes each, one at least."""
+    def __init__(self, keys: Sequence[bytes], is_kept: Callable[[], bool] | None = None) -> None:
+        """`keys`: KEY_SIZE bytes each, one at least. `is_kept`: whether the present one is still where it was read; it
+        may take as long as a disk does. None: it is kept nowhere."""
         self._boxes = {key_id(key): SecretBox(key) for key in keys}
         self.current = key_id(keys[-1])
         """The id of the present key."""
+        self.is_kept = is_kept
+
+    def has(self, key: str) -> bool:
+        """Whether the key with this id is one of ours: what it sealed opens, or is damaged."""
+        return key in self._boxes
 
     def seal(self, holder: str, name: str, value: str, nonce: bytes) -> str:
         """The secret as it may be stored (hex), by the present key. `nonce`: NONCE_SIZE bytes of chance."""

@@ -11,11 +11,13 @@ from broker.actors.check import Counts, check_store
 from broker.actors.check_audit import Beside
 from broker.store import sqlite_check, sqlite_file
 from broker.store.port import Fault
+from broker.wire.safekeys import SafeKeys
 from gateways.client.show import printable
 from gateways.commands import restore_key
 from gateways.commands.backup import explained, progress, wants_json
-from gateways.commands.common import REFUSED, Options
+from gateways.commands.common import REFUSED, USAGE, Failure, Options
 from gateways.headfile import read_head_file
+from gateways.safekey import SafeKeyError, key_path, keys_of, read_lines
 
 SHOWN: Final = 1000
 """Faults that are listed; all are counted."""
@@ -40,18 +42,26 @@ class Found(msgspec.Struct):
     trials: int = 0
     audited: int = 0
     """Rows of the audit log."""
+    secrets: int = 0
+    unreadable: int = 0
+    """Secrets whose key is not in the file of keys; where there is no such file they are not looked into."""
 
 
 @click.command()
 @click.option(
     "--data", type=click.Path(path_type=Path, exists=True), required=True, help="The directory, or a backup."
 )
+@click.option(
+    "--secrets-key-file",
+    type=click.Path(dir_okay=False),
+    help="The keys of secrets, where serve was given them.  [default: DIR/secrets.key]",
+)
 @click.option("--json", "as_json", is_flag=True, help="What was found as JSON.")
 @click.pass_context
-def check(context: click.Context, data: Path, as_json: bool) -> int:
+def check(context: click.Context, data: Path, secrets_key_file: str | None, as_json: bool) -> int:
     """Look through a store or a backup: its schema and pages, every conversation's chain and signatures, documents
-    beside their logs, each stream's positions, the arena's sessions and points, trials (run again), and the audit log.
-    Writes nothing; the broker may run.
+    beside their logs, each stream's positions, the arena's sessions and points, trials (run again), secrets (that
+    their key opens them), and the audit log. Writes nothing; the broker may run.
 
     Each fault is named on a line of its own. Exits 0 when all holds, 1 when something does not, 2 when there is
     nothing to look at.
@@ -64,17 +74,29 @@ def check(context: click.Context, data: Path, as_json: bool) -> int:
     with explained(data):
         file = data / sqlite_file.FILE if data.is_dir() else data
         # The head first: a broker that runs may add rows meanwhile, and a head that is behind is no fault.
-        found = look_through(file, options.json, beside_of(data) if data.is_dir() else None)
+        found = look_through(file, options.json, beside_of(data, secrets_key_file) if data.is_dir() else None)
     options.show(found, report(found))
     return 0 if found.ok else REFUSED
 
 
-def beside_of(directory: Path) -> Beside | None:
-    """The audit's head and the wire's keys that stand in a directory; None where it was never served. Raises
-    Failure."""
+def beside_of(directory: Path, secrets_key_file: str | None = None) -> Beside | None:
+    """The audit's head, the wire's keys and those of secrets that stand in a directory; None where it was never served.
+    Raises Failure."""
     if not (directory / restore_key.FILE).exists():
         return None
-    return Beside(read_head_file(directory), restore_key.read_wire_key(directory / restore_key.FILE)[1])
+    wires = restore_key.read_wire_key(directory / restore_key.FILE)[1]
+    return Beside(
+        read_head_file(directory), wires, _safe_keys(key_path(directory, secrets_key_file), secrets_key_file)
+    )
+
+
+def _safe_keys(path: Path, named: str | None) -> SafeKeys | None:
+    if named is None and not path.exists():
+        return None
+    try:
+        return keys_of(read_lines(path))
+    except SafeKeyError as error:
+        raise Failure("key_file", str(error), USAGE) from None
 
 
 def look_through(path: Path, quiet: bool, beside: Beside | None = None) -> Found:
@@ -105,6 +127,8 @@ def look_through(path: Path, quiet: bool, beside: Beside | None = None) -> Found
         sessions=counts.sessions,
         trials=counts.trials,
         audited=counts.audited,
+        secrets=counts.secrets,
+        unreadable=counts.unreadable,
         seconds=seconds,
         count=number,
         faults=faults,
@@ -125,6 +149,10 @@ def report(found: Found) -> str:
         looked += f", {found.trials:,} trials"
     if found.audited:
         looked += f", {found.audited:,} rows of the audit log"
+    if found.secrets:
+        looked += f", {found.secrets:,} secrets"
+    if found.unreadable:
+        looked += f" ({found.unreadable:,} unreadable: their key is not in the file of keys)"
     verdict = "holds" if found.ok else f"{found.count:,} fault{'s' if found.count > 1 else ''}"
     return "\n".join([*lines, f"{verdict}: {looked} in {found.seconds:g} s"])
 

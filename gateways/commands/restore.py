@@ -87,10 +87,16 @@ def restore(
             "pk": pks[-1],
             "conversations": looked.conversations,
             "envelopes": looked.envelopes,
+            "secrets": looked.secrets,
             "faults": looked.count,
         },
         f"{data}: the store of {when}, {looked.conversations:,} conversations, {looked.envelopes:,} envelopes",
     )
+    if looked.secrets:
+        echo_error(
+            f"turret: {looked.secrets:,} secrets are in it: put your copy of secrets.key into {data} before you "
+            "serve it, or they are unreadable"
+        )
 
 
 def _key(file: Path, kept: bytes | None, wire_key: Path | None) -> tuple[bytes, tuple[str, ...]]:

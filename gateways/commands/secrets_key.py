@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import trio
 
-from broker.actors.safe import Resealed, reseal
+from broker.actors.safe import NotResealed, Resealed, reseal
 from gateways.commands.backup import wants_json
 from gateways.commands.common import USAGE, Failure, Options
 from gateways.commands.serving import without_server
@@ -49,7 +49,7 @@ def rotate_secrets_key(
     path = key_path(data, secrets_key_file)
     try:
         done = trio.run(partial(rotate, data, path, time.time_ns() // 1_000_000))
-    except (SafeKeyError, ServeError) as error:
+    except (SafeKeyError, ServeError, NotResealed) as error:
         raise Failure("store", str(error), USAGE) from None
     found = {"file": str(path), "secrets": done.secrets, "unreadable": done.unreadable}
     left = f"; {done.unreadable} that no key opens stay as they are" if done.unreadable else ""
@@ -59,7 +59,8 @@ def rotate_secrets_key(
 async def rotate(data: Path, path: Path, now_ms: int) -> Resealed:
     """The new key beside the old ones, then all secrets, then the old ones away: at each moment all is readable.
 
-    Raises SafeKeyError, ServeError. Cancelling leaves old and new keys."""
+    Raises SafeKeyError, ServeError, and NotResealed: the old keys then stay, too.
+    Cancelling leaves old and new keys."""
     from gateways.serve import open_store
 
     async with open_store(data) as store:

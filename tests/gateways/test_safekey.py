@@ -5,11 +5,12 @@ import logging
 import traceback
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from broker.store.memory import MemoryStore
 from broker.store.port import Put, Unit
-from gateways.safekey import SafeKeyError, new_line, open_safe_keys, read_lines, write_lines
+from gateways.safekey import SafeKeyError, key_path, new_line, open_safe_keys, read_lines, write_lines
 
 
 @pytest.mark.requirement("trial.secret-key")
@@ -56,6 +57,36 @@ async def test_a_named_file_must_be_there(tmp_path: Path) -> None:
     write_lines(named, [new_line(1)])
     assert (await open_safe_keys(tmp_path, str(named), MemoryStore(), 1000)).current
     assert not (tmp_path / "secrets.key").exists()
+
+
+@pytest.mark.requirement("trial.secret-key")
+async def test_a_link_says_where_the_file_is_and_stays_one(tmp_path: Path) -> None:
+    there, link = tmp_path / "mount" / "keys", tmp_path / "secrets.key"
+    link.symlink_to(there)
+    with pytest.raises(SafeKeyError, match="No such file"):
+        await open_safe_keys(tmp_path, None, MemoryStore(), 1000)
+    there.parent.mkdir()
+    write_lines(there, [new_line(1)])
+    assert (await open_safe_keys(tmp_path, None, MemoryStore(), 1000)).current
+    assert (key_path(tmp_path, None), key_path(tmp_path, str(link))) == (there, there)
+    assert link.is_symlink()
+
+
+@pytest.mark.requirement("trial.secret-key-changed")
+async def test_a_key_is_known_to_be_in_its_file_or_not(tmp_path: Path) -> None:
+    keys, path = await open_safe_keys(tmp_path, None, MemoryStore(), 1000), tmp_path / "secrets.key"
+    assert keys.is_kept is not None
+    text = path.read_bytes()
+    path.write_bytes(text + msgspec.json.encode(new_line(2)) + b"\n")
+    assert keys.is_kept(), "another one beside it is no loss"
+    for spoilt in (msgspec.json.encode(new_line(2)), b"", text[:40]):
+        path.write_bytes(spoilt)
+        assert not keys.is_kept()
+    path.unlink()
+    assert not keys.is_kept()
+    write_lines(path, [new_line(3)])
+    path.write_bytes(text)
+    assert keys.is_kept()
 
 
 @pytest.mark.requirement("trial.secret-key", "trial.secret-hidden")

@@ -8,6 +8,7 @@ WORKER = "broker/actors/pusher.py"
 TOOLS = "broker/tools/secret_store.py"
 REGISTRY = "broker/tools/registry.py"
 FILE = "gateways/safekey.py"
+CHECK = "broker/actors/check_safe.py"
 COMMAND = "gateways/commands/secrets_key.py"
 
 MUTANTS = (
@@ -33,8 +34,17 @@ MUTANTS = (
         "except KeyError:\n        sizes = set()",
     ),
     ("trial.secret-key", FILE, "if path.stat().st_mode & 0o077:", "if False:"),
-    ("trial.secret-key", FILE, "if named is None and not path.exists():", "if not path.exists():"),
+    ("trial.secret-key", FILE, "if named is None and not (path.exists()", "if not (path.exists()"),
     ("trial.secret-key-lost", FILE, 'if await store.find("safe", "all", "1", limit=1):', "if False:"),
+    ("trial.secret-key-changed", SAFE, "self._keys.is_kept is not None and", "False and"),
+    (
+        "trial.secret-key-changed",
+        FILE,
+        "return line.key in {each.key for each in read_lines(path)}",
+        "return True",
+    ),
+    ("trial.secret-check", CHECK, "unreadable += not keys.has(kept.key)", "pass"),
+    ("trial.secret-check", CHECK, "if names != sorted(set(names)):", "if names != sorted(names):"),
     ("trial.secret-rotation", COMMAND, "        write_lines(path, lines)\n", ""),
     ("trial.secret-rotation", COMMAND, "write_lines(path, lines[-1:])", "pass"),
     ("trial.secret-rotation", SAFE, "kept.key == keys.current", "True"),

@@ -14,6 +14,9 @@ REQUIREMENTS = {
     "trial.secret-key": "the key is made at the first start with mode 0600, or is where the operator says",
     "trial.secret-key-lost": "with another key names are listed as unreadable, and using one says so; the old one put "
     "back opens them",
+    "trial.secret-key-changed": "nothing is sealed with a key that its file has no more, and it is said aloud",
+    "trial.secret-check": "turret check knows secrets: their documents, and that the keys beside them open them; a "
+    "restore says what it needs of them",
     "trial.secret-rotation": "after a rotation the new key opens all, the old one is gone, and whatever ends it in "
     "between leaves all readable",
     "trial.secret-restart": "a secret that was acknowledged is there after a kill",

@@ -8,7 +8,7 @@ from broker.actors.safe import KIND, Safe, SafeActor, UnsetSecret, reseal
 from broker.core.push import Outcome
 from broker.core.safe import SafeRow
 from broker.store.memory import MemoryStore
-from broker.store.port import Store
+from broker.store.port import Put, Store, Unit
 from broker.store.stored import read_row
 from broker.wire.refusals import Refusal
 from broker.wire.safekeys import SafeKeys
@@ -25,7 +25,8 @@ def safe(bench: Bench, keys: SafeKeys) -> Safe:
 
 
 async def keep(bench: Bench, at: Safe, holder: str, name: str, value: str) -> None:
-    answer = await bench.broker._services.house.ask(KIND, holder, at.sealing(holder, name, value, None))
+    command = await at.sealing(holder, name, value, None)
+    answer = await bench.broker._services.house.ask(KIND, holder, command)
     assert not isinstance(answer, Refusal)
 
 
@@ -89,3 +90,39 @@ async def test_it_knows_no_other_command(bench: Bench) -> None:
     assert SafeActor.kind == KIND
     with pytest.raises(Exception, match="int"):
         await bench.broker._services.house.ask(KIND, OWNER, 1)
+
+
+@pytest.mark.requirement("trial.secret-key-changed")
+async def test_nothing_is_sealed_with_a_key_that_is_kept_no_more(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    there = True
+    async with open_bench(store=store) as bench:
+        at = safe(bench, SafeKeys([b"o" * 32], lambda: there))
+        await keep(bench, at, OWNER, "A", "one")
+        there = False
+        refused = await at.sealing(OWNER, "A", "two", None)
+        assert isinstance(refused, Refusal)
+        assert (refused.code, refused.detail["reason"]) == ("unavailable", "secrets_key")
+        assert await at.fill_for(OWNER, (("x", "${A}"),)) == (("x", "one"),), "what is there is used"
+        there = True
+        await keep(bench, at, OWNER, "A", "two")
+    assert "put it back" in caplog.text
+
+
+@pytest.mark.requirement("trial.secret-key-lost")
+async def test_at_the_start_those_that_no_key_opens_are_counted_aloud(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_bench(store=store) as bench:
+        for name in ("A", "B"):
+            await keep(bench, safe(bench, OLD), OWNER, name, "one")
+        await safe(bench, NEW).look()
+        assert "sealed with keys" not in caplog.text
+        await safe(bench, SafeKeys([b"z" * 32])).look()
+        assert "2 secrets were sealed with keys that are not here" in caplog.text
+        document = await store.get(KIND, OWNER)
+        assert document is not None
+        await store.commit(Unit(puts=(Put(KIND, OWNER, document.version, b"{", (("all", "1"),)),)))
+        await safe(bench, NEW).look()
+    assert "can't be looked at" in caplog.text

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker.core.tapes.synthetic import KINDS
 from broker.tools.registry import collect
 from tests.docs.pages import HOW_TO, blocks
 from tests.gateways.mcp.test_trial_shapes import connected
@@ -53,6 +54,14 @@ async def test_each_call_of_the_page_has_the_answer_that_it_shows(monkeypatch: p
             check(answer, result.structured_content, names)
             asked.add(call["name"])
     assert asked == {name for name in collect() if name.startswith("kestrel.")}
+
+
+@pytest.mark.requirement("trial.how-to")
+def test_the_page_names_the_kinds_of_tapes_and_what_they_are_of() -> None:
+    text = " ".join((HOW_TO / PAGE).read_text().split())
+    *most, last = KINDS.values()
+    assert ", ".join(f"`{each.name}`" for each in most) + f" and `{last.name}`" in text
+    assert ", ".join(each.instrument for each in most) + f" and {last.instrument}" in text
 
 
 @pytest.mark.requirement("trial.how-to")

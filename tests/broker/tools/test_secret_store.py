@@ -162,9 +162,12 @@ async def test_a_webhook_is_sent_the_value_as_it_is_then(autojump_clock: MockClo
         await bench.call("set_webhook", ann, url=URL, headers=HEADERS)
         await happens(bench, ann, 1)
         await settled(bench)
+        await trio.sleep(1)
         await bench.call(SET, ann, name="HOOK_TOKEN", value=PLANTED)
         await happens(bench, ann, 2)
         await settled(bench)
+        listed = {each["name"]: each for each in (await bench.call(LIST, ann))["secrets"]}["HOOK_TOKEN"]
+        assert listed["created_at"] < listed["updated_at"] <= bench.clock.now_ms()
         sent = [(post.headers["authorization"], post.headers["x-team"]) for post in receiver.posts]
         assert sent == [("Bearer one", "fx"), (f"Bearer {PLANTED}", "fx")]
         hook = (await bench.call("get_webhook", ann))["webhook"]

@@ -50,6 +50,14 @@ def test_order_of_columns_zones_and_units_of_time_make_no_difference() -> None:
 
 
 @pytest.mark.requirement("tape.import")
+def test_with_its_zone_a_time_is_itself_in_the_hour_that_stands_there_twice() -> None:
+    times = ("2026-10-25T02:59:59+02:00", "2026-10-25T02:00:00+01:00", "2026-10-25T01:00:01Z")
+    tape = of(*(f"{time},{line.split(',', 1)[1]}" for time, line in zip(times, GOOD, strict=True)))
+    assert isinstance(tape, Tape), tape
+    assert (tape.about.start, tape.about.step) == (1_792_889_999_000, 1000)
+
+
+@pytest.mark.requirement("tape.import")
 def test_sizes_are_kept() -> None:
     tape = of(*(line.strip() + ",1000000\n" for line in GOOD), head="time,bid,ask,size\n")
     assert isinstance(tape, Tape)

@@ -15,9 +15,10 @@ from typing import Any, Final, TypeVar
 import trio
 
 from broker.actors.latest import Latest
+from broker.actors.mill import in_turns
 from broker.apart import apart
 from broker.core.tapes.tape import Tape
-from broker.core.trials.review import Fault, Graded, Ran, judge, misfit, run_again, work
+from broker.core.trials.review import Fault, Graded, Ran, judge, judge_plans, misfit, run_again, work
 from broker.core.trials.script import Artifact, Entry
 from broker.wire.refusals import Refusal, refuse
 
@@ -59,9 +60,9 @@ class Grader:
         told: Told | None = None,
         most: int = WAITING,
     ) -> Graded | Fault | Refusal:
-        """The grades of an artifact that was read from `content`; a Fault where it does not hold; `overloaded` where
-        `who` asks for another one already, or `most` wait. Cancelling stops the work: nothing of it is kept, and what
-        is done in a thread is waited for.
+        """The grades of an artifact whose form was read from `content`; a Fault where it does not hold;
+        `overloaded` where `who` asks for another one already, or `most` wait. Cancelling stops the work: nothing of it
+        is kept, and what is done in a thread is waited for.
         """
         if (known := self._known.get(ref)) is not None:
             return known
@@ -86,6 +87,8 @@ class Grader:
     async def _do(
         self, content: bytes, artifact: Artifact, find: Find, turn: Mine, told: Told | None
     ) -> Graded | Fault:
+        if (fault := await in_turns(turn, judge_plans(artifact))) is not None:
+            return fault
         tape = await find(artifact.entry)
         if isinstance(tape, Fault):
             return tape
@@ -97,17 +100,14 @@ class Grader:
 
 async def _run(artifact: Artifact, tape: Tape, turn: Mine, told: Told | None) -> Ran | Fault:
     whole, said = work(artifact), 0
-    pieces = run_again(artifact, tape)
-    while True:
-        async with turn():
-            try:
-                done = next(pieces)
-            except StopIteration as end:
-                ran: Ran | Fault = end.value
-                return ran
+
+    async def heard(done: int) -> None:
+        nonlocal said
         if told is not None and (done - said) * TOLD >= whole:
             said = done
             await told(min(done, whole), whole)
+
+    return await in_turns(turn, run_again(artifact, tape), heard)
 
 
 async def at_length(ticks: int, do: Callable[..., T], *args: Any) -> T:

@@ -1,24 +1,27 @@
 """Who computes ticks now: one at a time, in turn by agent, and never so long that others wait for the loop (decision
 0040).
 
-1. A turn is one slice. After it the loop is everybody else's for as long as a slice takes, at least.
+1. A turn is one slice, or one piece of what it takes to read an agent's plan and make a program of it. After it the
+   loop is everybody else's for as long as a slice takes, at least.
 2. An advance that takes long (an operation) goes on by itself, in parts that its trial commits. So many go on at once;
    the others wait, and agents take turns whatever each of them has begun.
 3. What is under way is in the store: a start finds it again.
 """
 
 import logging
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from math import inf
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 import trio
 
 from broker.actors.actor import Crashed
 from broker.actors.house import House
+from broker.core.pieces import Pieces
 from broker.store.port import Store, Unavailable
 from broker.store.stored import stored
 from broker.wire.refusals import Refusal
@@ -30,6 +33,8 @@ AT_ONCE: Final = 2
 """Operations that go on at once: one computes while another commits."""
 RETRY_S: Final = 1.0
 """After a part that could not be written."""
+LONGEST_S: Final = 60.0
+"""After parts that all fell by a fault: twice as long each time, this at most."""
 PAGE: Final = 1_000
 T = TypeVar("T")
 
@@ -64,6 +69,24 @@ class Line(Generic[T]):
         return name, one
 
 
+async def in_turns(
+    turn: Callable[[], AbstractAsyncContextManager[None]],
+    pieces: Pieces[T],
+    heard: Callable[[Any], Awaitable[None]] | None = None,
+) -> T:
+    """What comes of work in pieces, each in a turn of its own. `heard` is told what each has yielded. Cancelling leaves
+    it where it is."""
+    while True:
+        async with turn():
+            try:
+                yielded = next(pieces)
+            except StopIteration as end:
+                made: T = end.value
+                return made
+        if heard is not None:
+            await heard(yielded)
+
+
 class Go(msgspec.Struct, frozen=True):
     """For a trial: run one more part of its operation, and commit it. Answer: whether there is more; or why not."""
 
@@ -78,6 +101,8 @@ class Mill:
         self._free_at = -inf
         self._turns: Line[trio.Event] = Line()
         self._waiting: Line[str] = Line()
+        self._fell: Counter[str] = Counter()
+        """How often a trial's actor fell at its operation, one time after the other."""
         self._known: set[str] = set()
         """Trials with an operation that waits here, or goes on."""
         self._idle = trio.lowlevel.ParkingLot()
@@ -110,6 +135,10 @@ class Mill:
         finally:
             self._free_at = trio.current_time() + REST_S
             self._pass_on()
+
+    async def work(self, agent_id: str, pieces: Pieces[T]) -> T:
+        """What comes of an agent's work, a piece a turn."""
+        return await in_turns(partial(self.turn, agent_id), pieces)
 
     def _pass_on(self) -> None:
         """A turn is over: it is the next one's, or nobody's."""
@@ -186,16 +215,19 @@ class Mill:
                 self._known.discard(session_id)
 
     async def _later(self, agent_id: str, session_id: str) -> None:
-        await trio.sleep(RETRY_S)
+        await trio.sleep(min(LONGEST_S, RETRY_S * 2 ** self._fell[session_id]))
         self._waiting.add(agent_id, session_id)
         self._idle.unpark()
 
     async def _part(self, session_id: str) -> bool | None:
-        """Have one more part of an operation done; whether there is more of it. None: its mailbox is full now."""
+        """Have one more part of an operation done; whether there is more of it. None: not now, since its mailbox is
+        full, or it fell."""
         try:
             answer = await self._house.ask("trial", session_id, Go())
-        except Crashed:  # the house has logged it; who resumes it tries again
-            return False
+        except Crashed:  # the house has logged it
+            self._fell[session_id] += 1
+            return None
+        del self._fell[session_id]
         if isinstance(answer, Refusal):
             log.warning("a trial goes on later: %s", answer.code)
             if answer.code == "overloaded":

@@ -20,7 +20,7 @@ from broker.actors.once import Once
 from broker.actors.record import Index, Record
 from broker.actors.session import Rejected, SessionActor
 from broker.actors.tapes import Tapes
-from broker.apart import apart
+from broker.apart import LARGE, apart
 from broker.config import Trials
 from broker.core.arena import session_log
 from broker.core.artifact import address
@@ -30,7 +30,7 @@ from broker.core.tapes.tape import Tape
 from broker.core.trials import session as core
 from broker.core.trials import views
 from broker.core.trials.account import Fill, pnl
-from broker.core.trials.run import outcome_of
+from broker.core.trials.run import outcome_of, ready
 from broker.core.trials.script import Advance, Call, Revise, Start, Submit, Trial
 from broker.core.trials.session import (
     MAX_FILLS,
@@ -188,7 +188,10 @@ class TrialActor(SessionActor[TrialRow]):
         if isinstance(call, Advance):
             return await self._go(row, command, trial, call.ticks)
         sent = trial.place.account.sent
-        trial.do(call)
+        if isinstance(call, Submit):
+            trial.do(call)
+        else:
+            await self._mill.work(row.agent_id, trial.doing(call))
         after, append = self._after(row, trial, Done(call), version=row.version + 1)
         if isinstance(call, Start | Revise):
             after, self._cost = replace(after, plan=call.plan), cost(call.plan)
@@ -282,8 +285,8 @@ class TrialActor(SessionActor[TrialRow]):
     async def _publish(self, row: TrialRow) -> tuple[str, tuple[Put, ...]]:
         """The ref of its artifact, and what stores it."""
         kept, result = core.fold(await read_events(self.store, self.key)), core.result(row)
-        write = core.artifact
-        content = await apart(write, kept, result) if row.fills > MANY else write(kept, result)
+        write, large = core.artifact, row.fills > MANY or row.size > LARGE
+        content = await apart(write, kept, result) if large else write(kept, result)
         return await publish(self.store, content)
 
     def _end(self, row: TrialRow, over: Over, ref: str | None) -> tuple[TrialRow, Append]:
@@ -338,7 +341,10 @@ class TrialActor(SessionActor[TrialRow]):
                 return None
             self._curve = array("q")
             self._cost = 0 if row.plan is None else cost(row.plan)
-            self._trial = Trial(tape, row.plan, core.copied(row.place), self._curve)
+            program = None
+            if row.plan is not None:
+                program = await self._mill.work(row.agent_id, ready(row.plan, tape, row.place.tick))
+            self._trial = Trial(tape, row.plan, core.copied(row.place), self._curve, program)
         return self._trial
 
     async def _tape(self, row: TrialRow) -> Tape | None:

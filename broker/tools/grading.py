@@ -17,7 +17,7 @@ from broker.core.tapes.synthetic import KINDS
 from broker.core.tapes.tape import Tape
 from broker.core.trials.grade import Grades
 from broker.core.trials.report import Report, report_of
-from broker.core.trials.review import Fault, Graded, read_trial
+from broker.core.trials.review import Fault, Graded, read_form
 from broker.core.trials.run import Outcome, Why
 from broker.core.trials.script import Artifact, Entry
 from broker.tools import artifacts
@@ -110,7 +110,7 @@ async def _graded(
     content = await artifacts.artifact(context, ref)
     if isinstance(content, Refusal):
         return content
-    artifact = await at_length(LARGE * len(content) // LONG, read_trial, content)
+    artifact = await at_length(LARGE * len(content) // LONG, read_form, content)
     if isinstance(artifact, Fault):
         return not_gradable(artifact)
     services = context.services

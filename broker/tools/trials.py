@@ -14,9 +14,8 @@ from msgspec import Meta
 
 from broker.actors.trainee import Open
 from broker.actors.trial import FILLS, Ask, Do, Finalize, Look
-from broker.apart import apart
 from broker.core.plan.diagnostics import Diagnostic
-from broker.core.plan.read import Checked, read_any, read_value
+from broker.core.plan.read import Checked, reading
 from broker.core.plan.tree import Bound, Plan, to_value
 from broker.core.tapes.tape import MAX_PRICE, MAX_TICKS
 from broker.core.trials.script import Advance, Call, Revise, Start, Submit
@@ -31,8 +30,6 @@ from broker.tools.registry import tool
 from broker.wire.ids import OperationParam, TrialParam
 from broker.wire.refusals import Refusal, refuse
 
-LONG: Final = 1_024
-"""Characters of a plan that is read on the loop."""
 DIAGNOSTICS: Final = 8
 """Diagnostics in a refusal; kestrel.validate shows them all."""
 WAIT_MS: Final = 20_000
@@ -104,7 +101,7 @@ async def validate(context: Context, plan: PlanParam) -> Validated:
 
     Nothing is written. A tree that holds has a text that says the same, and the reverse.
     """
-    checked = await _read(plan)
+    checked = await _read(context, plan)
     if not isinstance(checked, Checked):
         return Validated(valid=False, diagnostics=checked)
     read = checked.plan
@@ -164,7 +161,7 @@ async def session_start(
     CONFLICT: another call came first; resume, and decide again, under a new key. No answer: send the identical request
     again.
     """
-    read = await _plan(plan)
+    read = await _plan(context, plan)
     if isinstance(read, Refusal):
         return read
     answer: Step | Refusal = await _do(context, session_id, expected_version, Start(read))
@@ -207,7 +204,7 @@ async def session_revise(
 
     ILLEGAL_ACTION: more is held than the plan's bound is.
     """
-    read = await _plan(plan)
+    read = await _plan(context, plan)
     if isinstance(read, Refusal):
         return read
     answer: Step | Refusal = await _do(context, session_id, expected_version, Revise(read))
@@ -321,15 +318,16 @@ async def _do(context: Context, session_id: str, expected: int, call: Call) -> A
     return await context.services.house.ask("trial", session_id, command)
 
 
-async def _read(plan: str | dict[str, Any]) -> Checked | list[Diagnostic]:
-    if isinstance(plan, str):
-        return read_any(plan) if len(plan) <= LONG else await apart(read_any, plan)
-    return await apart(read_value, plan)
+async def _read(context: Context, plan: str | dict[str, Any]) -> Checked | list[Diagnostic]:
+    """In pieces, in turn with who computes: reading a large plan takes some 20 ms."""
+    caller = context.caller
+    who = caller.agent or caller.principal or caller.address
+    return await context.services.mill.work(who, reading(plan))
 
 
-async def _plan(plan: str | dict[str, Any]) -> Plan | Refusal:
+async def _plan(context: Context, plan: str | dict[str, Any]) -> Plan | Refusal:
     """The plan that a call brings; one that does not hold is refused."""
-    checked = await _read(plan)
+    checked = await _read(context, plan)
     if isinstance(checked, Checked):
         return checked.plan
     said = f"the plan does not hold: {checked[0]}"

@@ -15,7 +15,7 @@ MUTANTS = (
     ("trial.artifact", SCRIPT, "if encode(msgspec.json.decode(content)) != content:", "if False:"),
     ("trial.runs", RUN, "if made <= -self._bounds.loss:", "if made < -2 * self._bounds.loss:"),
     ("trial.runs", RUN, "elif tick >= self._bounds.until:", "elif False:"),
-    ("trial.runs", RUN, "range(max(0, tick - program.reach), tick)", "range(0)"),
+    ("trial.runs", RUN, "range(max(0, tick - program.reach), tick, at_once)", "range(0)"),
     ("trial.runs", RUN, "else tick + tif", "else tick + 1 + tif"),
     ("trial.runs", RUN, "why = place.over or place.closing", "why = place.over"),
     ("trial.past", RUN, "= tick, tape.bids[tick],", "= tick, tape.bids[min(tick + 1, len(tape) - 1)],"),

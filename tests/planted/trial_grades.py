@@ -21,7 +21,7 @@ MUTANTS = (
     ("trial.grade-replay", REVIEW, "    if len(said) != len(found):\n", "    if False:\n"),
     ("trial.grade-replay", REVIEW, "        if said[name] != value:\n", "        if False:\n"),
     ("trial.grade-replay", REVIEW, "artifact.calls, done) != content:", "artifact.calls, done) == b'':"),
-    ("trial.grade-replay", REVIEW, '    return Fault("plan", checked[0].message, n)\n', "    return None\n"),
+    ("trial.grade-replay", REVIEW, 'return Fault("plan", checked[0].message, n)\n', "pass\n"),
     ("trial.grade-replay", REVIEW, "= first or call.plan, cost", "= call.plan, cost"),
     ("trial.grade-kind", REVIEW, "    if artifact.fills_model != MODEL:\n", "    if False:\n"),
     ("trial.grade-tape", REVIEW, "    if tape.ref() != entry.ref:\n", "    if False:\n"),

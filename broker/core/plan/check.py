@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from broker.core.pieces import Pieces
 from broker.core.plan import raw as r
 from broker.core.plan import tree
 from broker.core.plan.diagnostics import Code, Found, Span
@@ -46,7 +47,7 @@ _WHOLE: Final[dict[Kind, str]] = {
 }
 
 
-def check(text: str, statements: Sequence[Statement], found: Found) -> tree.Plan | None:
+def check(text: str, statements: Sequence[Statement], found: Found) -> Pieces[tree.Plan | None]:
     """The plan, or None where `found` says why not."""
     return _Checker(text, statements, found).plan()
 
@@ -58,12 +59,13 @@ class _Checker:
         self._rules = [each.raw for each in statements if isinstance(each.raw, r.Rule)]
         self._kinds = Kinds(text, self._lets, found)
 
-    def plan(self) -> tree.Plan | None:
+    def plan(self) -> Pieces[tree.Plan | None]:
         self._structure()
         self._sizes()
         for rule in self._rules[:MAX_RULES]:
             if rule.depth <= MAX_DEPTH:
                 self._kinds.rule(rule)
+        yield
         bound = self._bound()
         head, on = self._only(r.Head), self._only(r.On)
         version = self._whole(head.version, "a version", 0, MOST) if head else 0
@@ -75,12 +77,14 @@ class _Checker:
         built = [(rule, self._rule(rule)) for rule in self._rules]
         if self._found:
             return None
+        yield
         plan = tree.Plan(
             head.name.text, version, on.instrument, bound, tuple(each for _, each in built), parameters
         )
         values = lets(plan)
         for raw, made in built:
             self._looks(raw, made, values)
+        yield
         for raw, made in () if self._found else built:  # nothing is divided by 0 any more
             self._large(raw, made, values)
         for raw, made in () if self._found else built:

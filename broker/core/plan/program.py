@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from broker.core.pieces import Pieces, whole
 from broker.core.plan.emit import emit
 from broker.core.plan.limits import back, lets, looks, reach, valued
 from broker.core.plan.tree import Past, Plan
@@ -80,8 +81,16 @@ class Program:
 
 def compile_plan(plan: Plan) -> Program:
     """A new program of a plan that `read` took."""
+    return whole(compiling(plan))
+
+
+def compiling(plan: Plan) -> Pieces[Program]:
+    """The same in pieces of some 5 ms at most."""
+    source = emit(plan)
+    yield
+    code = compile(source, "<plan>", "exec")
+    yield
     values = lets(plan)
-    code = compile(emit(plan), "<plan>", "exec")
     names: dict[str, Any] = {"__builtins__": {"abs": abs}, "Send": Send, "Command": Command}
     for number, look in enumerate(looks(plan)):
         ago = valued(look.ago, values)

@@ -6,6 +6,7 @@ from typing import Final
 
 from lark import Token
 
+from broker.core.pieces import Pieces
 from broker.core.plan.diagnostics import Found, Span, shown
 from broker.core.plan.grammar import terminals
 
@@ -37,9 +38,18 @@ _NAMED: Final = {
 _SCALE: Final = {"k": 3, "m": 6}
 
 
-def scan(text: str, found: Found) -> list[Token]:
+PIECE: Final = 500
+"""Tokens of one piece of work."""
+
+
+def scan(text: str, found: Found) -> Pieces[list[Token]]:
     """The tokens, with `start_pos` and `end_pos` where they stand in the text; diagnostics go to `found`."""
-    return list(_Scanner(text, found).tokens())
+    tokens: list[Token] = []
+    for token in _Scanner(text, found).tokens():
+        tokens.append(token)
+        if len(tokens) % PIECE == 0:
+            yield
+    return tokens
 
 
 class _Scanner:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from lark import Token
 from lark.exceptions import UnexpectedToken
 
+from broker.core.pieces import Pieces
 from broker.core.plan.diagnostics import Found, Span, closest, shown
 from broker.core.plan.grammar import STATEMENTS, parser, terminals
 from broker.core.plan.raw import Raw
@@ -26,6 +27,8 @@ SIGNS: Final = {"then": ":", "do": ":", "mod": "%", "is": "="}
 """Words of other languages → signs of ours, where such a word can't stand."""
 AMOUNTS: Final = ("position", "pnl", "resting", "orders_left")
 """What is nothing at 0: alone in a condition it is meant to be something."""
+PIECE: Final = 150
+"""Tokens of one piece of work."""
 MENDS: Final = 6
 """How often one statement is parsed; after that it is anybody's guess what was meant."""
 SERIES: Final = ("bid", "ask", "mid", "spread", "size")
@@ -57,7 +60,7 @@ class Statement:
         self.word, self.at, self.raw = word, at, raw
 
 
-def read_statements(text: str, tokens: Iterable[Token], found: Found) -> list[Statement]:
+def read_statements(text: str, tokens: Iterable[Token], found: Found) -> Pieces[list[Statement]]:
     """The statements of a text, in order."""
     return _Reader(text, tokens, found).read()
 
@@ -65,8 +68,9 @@ def read_statements(text: str, tokens: Iterable[Token], found: Found) -> list[St
 class _Reader:
     def __init__(self, text: str, tokens: Iterable[Token], found: Found) -> None:
         self._text, self._tokens, self._found, self._at = text, list(tokens), found, 0
+        self._fed = 0
 
-    def read(self) -> list[Statement]:
+    def read(self) -> Pieces[list[Statement]]:
         statements = []
         while self._at < len(self._tokens) and not self._found.full():
             token = self._tokens[self._at]
@@ -75,7 +79,7 @@ class _Reader:
                 self._skip()
                 continue
             self._at += 1
-            raw = self._parse(first)
+            raw = yield from self._parse(first)
             statements.append(Statement(str(first), _span(token), raw))
         return statements
 
@@ -95,7 +99,7 @@ class _Reader:
         while self._at < len(self._tokens) and self._tokens[self._at].type not in _begins():
             self._at += 1
 
-    def _parse(self, first: Token) -> Raw | None:
+    def _parse(self, first: Token) -> Pieces[Raw | None]:
         """The rest of a statement; on return the next one begins, or the text is over."""
         start = self._at
         for _ in range(MENDS):
@@ -107,6 +111,9 @@ class _Reader:
                     last, token = token, self._called(self._next(token))
                     value = state.feed_token(token)
                     self._at += token.type != END
+                    self._fed += 1
+                    if self._fed % PIECE == 0:
+                        yield
             except UnexpectedToken:
                 if self._begins_line(token) and END in state.accepts():
                     value = state.feed_eof()

@@ -12,8 +12,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from broker.core.pieces import Pieces, whole
 from broker.core.plan.limits import cost
-from broker.core.plan.read import Checked, read_value
+from broker.core.plan.read import Checked, reading
 from broker.core.plan.tree import to_value
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import MAX_TICKS, Tape
@@ -24,7 +25,6 @@ from broker.core.trials.script import (
     KIND,
     Advance,
     Artifact,
-    Call,
     Entry,
     Replayed,
     Revise,
@@ -74,6 +74,12 @@ class Ran(msgspec.Struct, frozen=True):
 
 def read_trial(content: bytes) -> Artifact | Fault:
     """The trial that an artifact's bytes say, with plans that are plans; or why they are none."""
+    artifact = read_form(content)
+    return artifact if isinstance(artifact, Fault) else whole(judge_plans(artifact)) or artifact
+
+
+def read_form(content: bytes) -> Artifact | Fault:
+    """The same without a look at the plans."""
     try:
         kind = msgspec.json.decode(content, type=dict[str, Any]).get("kind")
         if kind != KIND:
@@ -83,7 +89,18 @@ def read_trial(content: bytes) -> Artifact | Fault:
         return Fault("form", str(error) or "it is nested too deep")
     if artifact.fills_model != MODEL:
         return Fault("form", f"the fills are of another model than {MODEL}")
-    return next((fault for n, call in enumerate(artifact.calls) if (fault := _no_plan(n, call))), artifact)
+    return artifact
+
+
+def judge_plans(artifact: Artifact) -> Pieces[Fault | None]:
+    """The first plan that is none, in pieces; None: all of them are plans."""
+    for n, call in enumerate(artifact.calls):
+        if isinstance(call, Start | Revise):
+            checked = yield from reading(to_value(call.plan))
+            if not isinstance(checked, Checked):
+                return Fault("plan", checked[0].message, n)
+            yield
+    return None
 
 
 def made_again(entry: Entry) -> Tape | Fault | None:
@@ -125,8 +142,8 @@ def run_again(artifact: Artifact, tape: Tape) -> Generator[int, None, Ran | Faul
             fills += yield from _advanced(trial, call.ticks, price, 0)
             if (ran := trial.place.tick - began) != call.ticks:
                 return Fault("call", f"it says that {call.ticks} ticks were run, and {ran} are", n)
-        else:
-            trial.do(call)
+            continue
+        for _ in trial.doing(call):
             yield trial.place.tick  # a plan takes milliseconds, and there may be thousands
     if first is None:
         return Fault("call", "it was never started", 0)
@@ -174,22 +191,8 @@ def review(content: bytes, artifact: Artifact, tape: Tape) -> Graded | Fault:
     """All of it in one go: for who has nothing else to do."""
     if (fault := wrong_tape(artifact.entry, tape)) is not None:
         return fault
-    pieces = run_again(artifact, tape)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            ran: Ran | Fault = end.value
-            return ran if isinstance(ran, Fault) else judge(content, artifact, ran)
-
-
-def _no_plan(n: int, call: Call) -> Fault | None:
-    if not isinstance(call, Start | Revise):
-        return None
-    checked = read_value(to_value(call.plan))
-    if isinstance(checked, Checked):
-        return None
-    return Fault("plan", checked[0].message, n)
+    ran = whole(run_again(artifact, tape))
+    return ran if isinstance(ran, Fault) else judge(content, artifact, ran)
 
 
 def _differs(content: bytes, artifact: Artifact, done: Replayed) -> Fault | None:

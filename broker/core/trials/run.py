@@ -11,7 +11,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from broker.core.plan.program import Program, Send, View, compile_plan
+from broker.core.pieces import Pieces, whole
+from broker.core.plan.limits import looks
+from broker.core.plan.program import Program, Send, View, compiling
 from broker.core.plan.tree import Plan
 from broker.core.tapes.tape import Tape
 from broker.core.trials.account import (
@@ -33,6 +35,8 @@ Why = Literal["rule", "loss", "money", "until", "tape"]
 it was the last tick of the plan, or of the tape."""
 Outcome = Literal["RUNNING", "STAND_DOWN", "DONE"]
 STANDS_DOWN: Final = ("rule", "loss", "money")
+SHOWN: Final = 5_000
+"""Past ticks, times looks at them, that a program is shown in one piece of work."""
 
 
 class Place(msgspec.Struct, kw_only=True):
@@ -49,14 +53,21 @@ class Place(msgspec.Struct, kw_only=True):
 class Run:
     """A run that goes on from a place, which it moves. Ticks before the place are shown to the program first."""
 
-    def __init__(self, tape: Tape, plan: Plan, place: Place, curve: "array[int] | None" = None) -> None:
+    def __init__(
+        self,
+        tape: Tape,
+        plan: Plan,
+        place: Place,
+        curve: "array[int] | None" = None,
+        program: Program | None = None,
+    ) -> None:
         self.place = place
         self.curve = curve
         """Profit and loss of each tick that was run, if it is wanted."""
         self._tape = tape
         self._sized = tape.about.sized
         self._bounds = bounds_of(plan)
-        self._program = warmed(compile_plan(plan), tape, place.tick)
+        self._program = program or whole(ready(plan, tape, place.tick))
         self._view = View(tick=0, bid=0, ask=0)
         self._held: dict[Side, int] = {}
         """What is exposed on a side, as far as it is known in this tick: a plan may send hundreds of orders in one."""
@@ -155,9 +166,13 @@ def bounds_of(plan: Plan) -> Bounds:
     return Bounds(bound.position, bound.loss, bound.orders, bound.until)
 
 
-def warmed(program: Program, tape: Tape, tick: int) -> Program:
-    """A program that has seen of the ticks before `tick` as many as it looks back at."""
-    for past in range(max(0, tick - program.reach), tick):
-        size = tape.sizes[past] if tape.about.sized else None
-        program.warm(View(tick=past, bid=tape.bids[past], ask=tape.asks[past], size=size))
+def ready(plan: Plan, tape: Tape, tick: int) -> Pieces[Program]:
+    """A plan's program that has seen of the ticks before `tick` as many as it looks back at."""
+    program = yield from compiling(plan)
+    at_once = max(1, SHOWN // (1 + len(looks(plan))))
+    for first in range(max(0, tick - program.reach), tick, at_once):
+        yield
+        for past in range(first, min(tick, first + at_once)):
+            size = tape.sizes[past] if tape.about.sized else None
+            program.warm(View(tick=past, bid=tape.bids[past], ask=tape.asks[past], size=size))
     return program

@@ -12,10 +12,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from broker.core.pieces import Pieces, whole
+from broker.core.plan.program import Program
 from broker.core.plan.tree import Plan, to_value
 from broker.core.tapes.tape import About, Tape
 from broker.core.trials.account import MODEL, UNBOUNDED, Fill, Side, fit, pnl
-from broker.core.trials.run import Outcome, Place, Run, Why, bounds_of, outcome_of
+from broker.core.trials.run import Outcome, Place, Run, Why, bounds_of, outcome_of, ready
 from broker.wire.canonical import encode
 
 KIND: Final = "turret.trial"
@@ -101,11 +103,12 @@ class Trial:
         plan: Plan | None = None,
         place: Place | None = None,
         curve: "array[int] | None" = None,
+        program: Program | None = None,
     ) -> None:
         self.tape = tape
         self.place = place or Place()
         self._curve = curve
-        self._run = None if plan is None else Run(tape, plan, self.place, curve)
+        self._run = None if plan is None else Run(tape, plan, self.place, curve, program)
 
     @property
     def started(self) -> bool:
@@ -113,12 +116,17 @@ class Trial:
 
     def do(self, call: Call) -> list[Fill]:
         """Do one call; what was filled by it. Raises ValueError for one that does not fit (`fault` says why before)."""
+        return whole(self.doing(call))
+
+    def doing(self, call: Call) -> Pieces[list[Fill]]:
+        """The same in pieces; an advance is one. Nothing is changed before the last one."""
         if (why := self.fault(call)) is not None:
             raise ValueError(why)
         match call:
             case Start(plan) | Revise(plan):
+                program = yield from ready(plan, self.tape, self.place.tick)
                 fit(self.place.account, bounds_of(plan))
-                self._run = Run(self.tape, plan, self.place, self._curve)
+                self._run = Run(self.tape, plan, self.place, self._curve, program)
                 return []
             case Advance(ticks):
                 return self.advance(ticks)

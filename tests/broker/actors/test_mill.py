@@ -1,5 +1,6 @@
 """Who computes now, and what goes on by itself."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.actors.actor import Crashed
-from broker.actors.mill import REST_S, RETRY_S, Go, Line, Mill
+from broker.actors.mill import REST_S, Go, Line, Mill
 from broker.store.memory import MemoryStore
 from broker.store.port import Put, Unit
 from broker.wire.refusals import refuse
@@ -19,12 +20,14 @@ class House:
     def __init__(self, **left: Any) -> None:
         self.left = left
         self.asked: list[str] = []
+        self.times: list[tuple[str, float]] = []
         self.started: dict[str, float] = {}
         self.at_once = self.most = 0
 
     async def ask(self, kind: str, key: str, command: Any) -> Any:
         assert (kind, command) == ("trial", Go())
         self.asked.append(key)
+        self.times.append((key, trio.current_time()))
         self.started.setdefault(key, trio.current_time())
         self.at_once += 1
         self.most = max(self.most, self.at_once)
@@ -128,18 +131,20 @@ async def test_so_many_operations_go_on_at_once_and_agents_take_turns(autojump_c
 
 
 @pytest.mark.requirement("trial.session-operation")
-async def test_what_could_not_be_written_is_tried_again_and_what_crashed_is_let_go(
-    autojump_clock: MockClock,
-) -> None:
-    house = House(a=[refuse("unavailable", "no"), False], b=[Crashed("x")])
+async def test_what_could_not_be_written_and_what_crashed_is_tried_again(autojump_clock: MockClock) -> None:
+    fell = [Crashed("x")] * 9
+    house = House(a=[refuse("unavailable", "no"), False], b=[*fell, True, Crashed("x"), False])
     made = mill(house)
     made.began("a", "a")
     made.began("b", "b")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(made.run)
-        await trio.sleep(RETRY_S + 5)
+        await trio.sleep(400)
         nursery.cancel_scope.cancel()
-    assert sorted(house.asked) == ["a", "a", "b"]
+    assert house.asked.count("a") == 2
+    at = [when for key, when in house.times if key == "b"]
+    waited = [round(after - before - 1) for before, after in pairwise(at)]
+    assert waited == [2, 4, 8, 16, 32, 60, 60, 60, 60, 0, 2], "a fault that stays is no loop"
 
 
 @pytest.mark.requirement("trial.session-killed")

@@ -1,5 +1,6 @@
 """The tools of trials: whose they are, what they refuse, how they wait."""
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -7,7 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from broker.actors.mill import Mill
 from broker.app import Caller
+from broker.core.trials.run import SHOWN
 from tests.support.agents import make_agent, owner_caller
 from tests.support.broker import Bench, code, open_bench, tuned
 from tests.support.rehearsals import FADE, QUIET, ask, do, new_key, opened, resumed, started
@@ -181,3 +184,35 @@ async def test_an_owner_says_for_which_agent(bench: Bench) -> None:
         bench, owner, "session.open", entry=0, agent_id="ag_" + "0" * 26, idempotency_key=new_key()
     )
     assert code(gone) == "NOT_FOUND"
+
+
+@pytest.mark.requirement("trial.session-fair")
+async def test_plans_are_read_and_made_ready_in_turns(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    turns, real = list[str](), Mill.turn
+
+    def turn(mill: Mill, who: str) -> Any:
+        turns.append(who)
+        return real(mill, who)
+
+    monkeypatch.setattr(Mill, "turn", turn)
+    ann, bob = await make_agent(bench, "Ann"), await make_agent(bench, "Bob")
+    rules = (
+        f"\nwhen {' or '.join(f'bid > {10 * rule + n}' for n in range(14))}: cancel" for rule in range(22)
+    )
+    large = QUIET + "".join(rules)
+    async with trio.open_nursery() as nursery:
+        for each in (ann, bob):
+            nursery.start_soon(lambda each=each: ask(bench, each, "validate", plan=large))
+    assert len(turns) > 16
+    assert all(one != other for one, other in pairwise(turns[1:])), "one piece each"
+    long = QUIET + "".join(f"\nwhen avg(mid, {900 + n}) < 0: cancel" for n in range(36))
+    seen = await do(bench, ann, await started(bench, ann, QUIET), "advance", ticks=900)
+    turns.clear()
+    seen = await do(bench, ann, seen, "revise", plan=long)
+    assert seen["version"] == 3, seen
+    assert len(turns) > 900 * 37 / SHOWN + 3
+    turns.clear()
+    await do(bench, ann, seen, "submit", order={"side": "buy", "size": 1})
+    assert turns == [], "an order by hand waits for nobody"

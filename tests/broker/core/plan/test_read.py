@@ -8,11 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from broker.core.pieces import whole
 from broker.core.plan import tree
 from broker.core.plan.diagnostics import MAX_SHOWN, apply
 from broker.core.plan.limits import MAX_TEXT
 from broker.core.plan.printer import to_text
-from broker.core.plan.read import Checked, read_any, read_json, read_plan, read_value
+from broker.core.plan.read import MAX_TREE, Checked, read_any, read_json, read_plan, read_value, reading
 from tests.support.plans import FADE, HEAD, plans
 
 TREE = {
@@ -236,3 +237,24 @@ def test_a_repair_mends_what_it_is_about(plan: tree.Plan, data: st.DataObject) -
     assert isinstance(found, list)
     assert found[0].repair is not None
     assert taken(apply(broken, found)).plan == plan
+
+
+LARGE = HEAD + "".join(
+    f"when {' or '.join(f'bid > {10 * rule + n}' for n in range(14))}: flatten\n" for rule in range(22)
+)
+
+
+@pytest.mark.requirement("trial.session-fair")
+@pytest.mark.parametrize("given", [LARGE, tree.to_json(taken(LARGE).plan).decode(), "when " * 1_600])
+def test_a_large_plan_is_read_in_pieces(given: str) -> None:
+    assert len(list(reading(given))) > 5
+    assert whole(reading(given)) == read_any(given)
+
+
+@pytest.mark.requirement("plan.hostile")
+def test_a_tree_that_is_larger_than_any_plan_is_not_printed() -> None:
+    value = tree.to_value(taken(FADE).plan)
+    value["rules"] *= MAX_TREE // 100
+    found = read_value(value)
+    assert isinstance(found, list)
+    assert (found[0].code, str(MAX_TREE) in found[0].message) == ("shape", True)

@@ -2,13 +2,14 @@
 
 import pytest
 
+from broker.core.pieces import whole
 from broker.core.plan.diagnostics import Diagnostic, Found, apply
 from broker.core.plan.scan import scan
 
 
 def scanned(text: str) -> tuple[list[str], list[Diagnostic]]:
     found = Found(text)
-    return [str(each) for each in scan(text, found)], found.listed()
+    return [str(each) for each in whole(scan(text, found))], found.listed()
 
 
 @pytest.mark.requirement("plan.diagnostics", "plan.repairs")

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.core.pieces import whole
+from broker.core.plan.program import View, compile_plan
 from broker.core.plan.read import Checked, read_plan
 from broker.core.plan.tree import Plan
 from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import Tape
 from broker.core.trials.account import MAX_PNL, Account, Fill, pnl
-from broker.core.trials.run import Place, Run
+from broker.core.trials.run import SHOWN, Place, Run, ready
 from tests.support.tapes import tape
 
 HEAD = "plan test 1 on EURUSD bound position 100, loss 1, orders 50, until 1000 "
@@ -215,3 +217,16 @@ def test_a_run_that_is_over_keeps_its_place() -> None:
     before = copy.deepcopy(made.place)
     assert made.advance(100) == []
     assert made.place == before
+
+
+@pytest.mark.requirement("trial.session-fair")
+def test_a_program_is_made_ready_in_pieces() -> None:
+    market = tape(*[(100 + n % 7, 103 + n % 5) for n in range(900)])
+    text = HEAD + "".join(f"when avg(mid, {700 + n}) > 1: cancel " for n in range(40))
+    pieces = ready(plan(text), market, 800)
+    assert len(list(pieces)) >= 740 * 41 / SHOWN
+    made, other = whole(ready(plan(text), market, 800)), compile_plan(plan(text))
+    for tick in range(800):
+        other.warm(View(tick, market.bids[tick], market.asks[tick]))
+    now = View(800, market.bids[800], market.asks[800])
+    assert made.step(now) == other.step(now) != []

@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
+from broker.core.tapes.tape import MICRO
 from broker.core.trials.grade import Grades
 from broker.core.trials.report import CALLS, PLANS, Report
 from gateways.pages.chart import Svg
@@ -190,7 +191,8 @@ def _fills(report: Report) -> str:
         for fill in report.fills
     ]
     more = report.grades.fills - len(rows)
-    table = _table("Prices in ticks of the tape", ("Tick", "Side", "Size", "Price", "Fee"), rows)
+    tick = f"{report.about.tick // MICRO}.{report.about.tick % MICRO:06}".rstrip("0").rstrip(".")
+    table = _table(f"Prices in ticks of {tick}", ("Tick", "Side", "Size", "Price", "Fee"), rows)
     return table + (f'<p class="hint">{more:,} more are in the artifact.</p>' if more > 0 else "")
 
 

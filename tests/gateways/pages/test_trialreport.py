@@ -33,6 +33,9 @@ def test_it_says_what_was_done_and_what_it_was_worth() -> None:
         escape(SHOWN.plans[0][1]), f"{SHOWN.grades.turnover:,}", f"{SHOWN.naive.turnover:,}", "advance 600",
     ):  # fmt: skip
         assert words in text
+    assert "Prices in ticks of 0.00001<" in text
+    whole = replace(SHOWN, about=replace(SHOWN.about, tick=10_000_000))
+    assert "Prices in ticks of 10<" in page(whole)
     assert len(found.all("table")) == 3
     assert all(each.attributes.get("scope") in ("col", "row") for each in found.all("th"))
 

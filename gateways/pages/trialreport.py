@@ -13,11 +13,10 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from broker.core.tapes.tape import MICRO
 from broker.core.trials.grade import Grades
 from broker.core.trials.report import CALLS, PLANS, Report
 from gateways.pages.chart import Svg
-from gateways.pages.equity import FORMS, LINES, MARKS, equity, money
+from gateways.pages.equity import FORMS, LINES, MARKS, MICRO, equity, money
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 STYLES: Final = (TEMPLATES / "equity.css", TEMPLATES / "trial.css")

@@ -271,6 +271,6 @@ async def _one(place: Place, tool: str, params: dict[str, Any], patience_s: floa
 
 
 def _line(entry: dict[str, Any]) -> str:
-    """An entry of the catalog, for people."""
-    facts = f"{entry['index']:>4}  {entry['ref'][:12]}  {entry['instrument']}  {entry['ticks']:,} ticks"
+    """An entry of the catalog, for people; its ref as `remove` takes it."""
+    facts = f"{entry['index']:>4}  {entry['ref']}  {entry['instrument']}  {entry['ticks']:,} ticks"
     return printable(f"{facts}  {entry['title']} ({entry['licence']})")

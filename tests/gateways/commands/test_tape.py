@@ -70,6 +70,7 @@ async def test_a_file_is_imported_in_parts_listed_and_removed(
     assert (again.code, "already" in again.err, "a-day" in again.out) == (0, True, True)
     listed = await turret("tape", "list")
     assert [line.split()[0] for line in listed.out.splitlines()] == ["0", "1", "2", "3", "100"]
+    assert {len(line.split()[1]) for line in listed.out.splitlines()} == {64}, "as remove takes it"
     removed = await turret("tape", "remove", entry["ref"])
     assert removed.out == f"removed {entry['ref']}\n"
     assert (await turret("tape", "remove", entry["ref"])).code == 1

@@ -6,7 +6,7 @@
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
 from broker.actors.house import House
@@ -22,6 +22,10 @@ WHO: Final = "operators"
 """Whose turn it is in the mill."""
 PIECE: Final = 8_192
 """Bytes that are read in a turn: some 2 ms."""
+TOLD: Final = 20
+"""How often progress is told of one file, at most."""
+Told = Callable[[int, int], Awaitable[None]]
+"""Hears how many bytes are read, of how many."""
 _OFF: Final = refuse("unavailable", "this broker fetches nothing", reason="sources")
 _BUSY: Final = refuse("overloaded", "another tape is being fetched; wait for it", retry_after_ms=5_000)
 
@@ -52,9 +56,11 @@ class TapeSource:
         headers: Sequence[tuple[str, str]],
         reader: CsvReader,
         finish: Callable[[int], Finish],
+        *,
+        told: Told | None = None,
     ) -> Any:
         """Fetch and import a tape; its entry of the catalog, or why there is none. `headers`: with their secrets.
-        `finish`: the end of the import, by how many parts there are.
+        `finish`: the end of the import, by how many parts there are. `told`: of the bytes that are read, TOLD times.
 
         Cancelling stops it: nothing is imported, and parts that were kept are swept as those of any broken import."""
         if self._source is None:
@@ -66,7 +72,7 @@ class TapeSource:
             body = await self._source.fetch(url, headers, most=MOST, patience_s=PATIENCE_S)
             if isinstance(body, Missed):
                 return refusal_of(body)
-            tape = await self._read(body, reader)
+            tape = await self._read(body, reader, told)
             del body  # what is large goes as soon as it may
             if isinstance(tape, Complaint):
                 return wrong(tape)
@@ -78,11 +84,15 @@ class TapeSource:
         finally:
             self._busy = False
 
-    async def _read(self, body: bytearray, reader: CsvReader) -> Tape | Complaint:
+    async def _read(self, body: bytearray, reader: CsvReader, told: Told | None) -> Tape | Complaint:
+        said = 0
         for at in range(0, len(body), PIECE):
             async with self._mill.turn(WHO):
                 if (complaint := reader.feed(bytes(body[at : at + PIECE]))) is not None:
                     return complaint
+            if told is not None and (at - said) * TOLD >= len(body):
+                said = at
+                await told(at, len(body))
         return reader.end()
 
     async def _cut(self, tape: Tape) -> tuple[str, list[bytes]]:

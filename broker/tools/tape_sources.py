@@ -8,16 +8,18 @@
 from functools import partial
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from broker.actors.safe import OPERATORS
+from broker.actors.tapesource import Told
 from broker.actors.tapestore import Finish
 from broker.core.push import MAX_URL, Outcome, judge_url
 from broker.core.pushheaders import MOST, NAME, TEMPLATE, read_headers
 from broker.core.tapes.catalog import INSTRUMENT, Item, Text
 from broker.core.tapes.csvfile import CsvReader
 from broker.core.tapes.source import unset, wrong
-from broker.tools.context import Context
+from broker.tools.context import Context, Progress
 from broker.tools.lookup import disk_full
 from broker.tools.registry import tool
 from broker.tools.sealing import HIDDEN
@@ -57,7 +59,7 @@ TitleParam = Annotated[Text, Meta(description="what the catalog calls it, at mos
 LicenceParam = Annotated[Text, Meta(description="under which licence its quotes may be used")]
 
 
-@tool(face="operator", title="Fetch a tape", keyed=True)
+@tool(face="operator", title="Fetch a tape", streams=True, keyed=True)
 async def fetch_tape(
     context: Context,
     url: UrlParam,
@@ -71,8 +73,9 @@ async def fetch_tape(
     """Fetch a CSV file (trial.md, Tapes) from a URL and put it into the catalog, as `turret tape import URL` does: all
     of it, or nothing and why (`reason`): the first line that is wrong, or what the source does.
 
-    The file has a minute; a million ticks take half a one more. One at a time (overloaded). Redirects are not followed.
-    Whoever leaves stops it; a tape that is there already stays as it is.
+    The file has a minute; a million ticks take half a one more, and with a progress token you are told how many bytes
+    were read. One at a time (overloaded). Redirects are not followed. Whoever leaves stops it; a tape that is there
+    already stays as it is.
     """
     services = context.services
     added = judge_url(url, loopback=services.settings.webhooks.allow_loopback) or read_headers(headers or {})
@@ -87,5 +90,17 @@ async def fetch_tape(
     if isinstance(filled, Outcome):
         return unset(filled)
     finish = partial(Finish, title=title, licence=licence, price=services.tapes.price, once=context.once)
-    answer: Item | Refusal = await services.tape_source.bring(url, filled, reader, finish)
+    answer: Item | Refusal = await services.tape_source.bring(
+        url, filled, reader, finish, told=_teller(context.progress)
+    )
     return answer
+
+
+def _teller(progress: Progress | None) -> Told | None:
+    if progress is None:
+        return None
+
+    async def tell(done: int, whole: int) -> None:
+        await progress(msgspec.json.encode({"bytes": done, "of": whole}))
+
+    return tell

@@ -39,7 +39,15 @@ async def test_what_is_fetched_is_the_tape_of_the_file(
     monkeypatch.setattr(catalog, "PART", 200)
     monkeypatch.setattr(tapesource, "PIECE", 37)
     Files(bench, csv(400))
-    entry = await bring(bench)
+    told = list[tuple[int, int]]()
+
+    async def tell(done: int, whole: int) -> None:
+        told.append((done, whole))
+
+    entry = await bench.broker._services.tape_source.bring(URL, (), reader(), END, told=tell)
+    assert 10 <= len(told) <= tapesource.TOLD
+    assert told == sorted(told)
+    assert {whole for _, whole in told} == {len(csv(400))}
     plain = read_csv(csv(400), instrument="EURUSD", tick="0.00001")
     assert isinstance(plain, Tape)
     assert (entry.ref, entry.ticks, entry.title) == (plain.ref(), 400, "a day")

@@ -234,7 +234,7 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
-    """Where events are pushed to (network.md, Webhooks)."""
+    """Where events are pushed to (network.md, Webhooks), and tapes fetched from (trial.md, Tape sources)."""
 
     allow_loopback: bool = False
     """Whether this machine's own loopback may be named, without TLS and on any port: for tests and development. Shown

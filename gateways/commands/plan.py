@@ -49,7 +49,7 @@ def check(context: click.Context, file: Path, as_json: bool, tree: bool) -> None
     data = sys.stdin.buffer.read(MOST + 1) if str(file) == "-" else _read(file)
     found = read_any(data.decode(errors="replace"))
     if isinstance(found, list):
-        raise _wrong(options, str(file), found)
+        raise _wrong(options, str(file), found, tree=data.lstrip()[:1] == b"{")
     if options.json:
         options.show(_report(found))
     elif tree:
@@ -64,13 +64,14 @@ def _read(file: Path) -> bytes:
         return opened.read(MOST + 1)
 
 
-def _wrong(options: Options, file: str, found: list[Diagnostic]) -> Failure:
-    """Shows the diagnostics; the error's line counts them."""
+def _wrong(options: Options, file: str, found: list[Diagnostic], *, tree: bool) -> Failure:
+    """Shows the diagnostics; the error's line counts them. Those of a tree name places of its text."""
     if options.json:
         options.show({"diagnostics": found})
     else:
         for each in found:
-            click.echo(printable(f"{file}:{each}"))
+            where = f"{file}, as text" if tree and each.code != "shape" else file
+            click.echo(printable(f"{where}:{each}"))
     wrong = "1 thing is" if len(found) == 1 else f"{len(found)} things are"
     return Failure("no_plan", f"{file} is no plan: {wrong} wrong with it")
 

@@ -20,6 +20,10 @@ CLOSE: Final = 0.6
 """How alike (difflib's ratio) a word must be to be what was meant."""
 
 
+SLIP: Final = 2
+"""How many letters more or less a slip makes: `rsi` is not `resting`, for all its letters."""
+
+
 class Span(NamedTuple):
     """A place in a text: from one character to before another."""
 
@@ -105,7 +109,8 @@ MEANT: Final = {
     "price": "mid", "last": "mid", "close": "mid flatten", "entry": "fill", "entry_price": "fill",
     "qty": "size", "volume": "size", "inventory": "position", "pos": "position", "all": "position", "profit": "pnl",
     "time": "tick", "t": "tick", "now": "tick", "offer": "ask",
-    "halt": "stand_down", "exit": "flatten", "close_all": "flatten", "long": "buy", "short": "sell",
+    "halt": "stand_down", "stop": "stand_down", "exit": "flatten", "close_all": "flatten",
+    "long": "buy", "short": "sell",
     "if": "when", "def": "let", "var": "let", "set": "let", "const": "let", "symbol": "on",
     "bounds": "bound", "limit": "bound", "limits": "bound",
     "max_position": "position", "max_loss": "loss", "max_orders": "orders", "end": "until",
@@ -122,8 +127,8 @@ def closest(word: str, known: Iterable[str]) -> str | None:
             return meant
     if word.replace("-", "_") in known:
         return word.replace("-", "_")
-    near = difflib.get_close_matches(word, known, 1, CLOSE)
-    return near[0] if near else None
+    near = difflib.get_close_matches(word, known, 3, CLOSE)
+    return next((each for each in near if each.startswith(word) or abs(len(each) - len(word)) <= SLIP), None)
 
 
 def apply(text: str, found: Iterable[Diagnostic]) -> str:

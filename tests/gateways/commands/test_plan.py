@@ -51,6 +51,16 @@ def test_what_is_wrong_is_told_with_its_place_and_exit_1(turret: Turret, tmp_pat
     assert ran.json["diagnostics"][1]["repair"] == "mid"
 
 
+@pytest.mark.requirement("plan.command")
+def test_what_is_wrong_in_a_tree_is_told_at_places_of_its_text(turret: Turret, tmp_path: Path) -> None:
+    text, file = tmp_path / "fade.plan", tmp_path / "fade.json"
+    text.write_text(FADE)
+    file.write_text(turret.run("plan", "check", str(text), "--tree").out.replace("1000000", "9000000"))
+    assert turret.run("plan", "check", str(file)).out.startswith(f"{file}, as text:4:40: an order of 9000000")
+    file.write_text("{}")
+    assert turret.run("plan", "check", str(file)).out.startswith(f"{file}:1:1: ")
+
+
 @pytest.mark.requirement("plan.command", "plan.hostile")
 def test_what_is_no_text_is_told_too(turret: Turret, tmp_path: Path) -> None:
     file = tmp_path / "bytes"

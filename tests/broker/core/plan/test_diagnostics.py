@@ -39,12 +39,22 @@ def test_no_more_are_kept_than_somebody_reads() -> None:
         ("Spread", "spread"),
         ("sma", "avg"),
         ("orders-left", "orders_left"),
+        ("ordrs_letf", "orders_left"),
+        ("spr", "spread"),
+        ("orders", "orders_left"),
+        ("sped", "spread"),
         ("zzz", None),
         ("", None),
     ],
 )
 def test_what_was_meant_is_what_is_close(word: str, meant: str | None) -> None:
     assert closest(word, ["spread", "avg", "orders_left"]) == meant
+
+
+@pytest.mark.requirement("plan.repairs")
+def test_a_word_of_another_length_is_another_word() -> None:
+    assert closest("rsi", ["resting"]) is None
+    assert closest("flat", ["flatten"]) == "flatten", "but for one that is cut off"
 
 
 @pytest.mark.requirement("plan.repairs")

@@ -127,7 +127,8 @@ class CsvReader:
         except _Wrong as wrong:
             self._complain(number, wrong)
         except csv.Error as error:
-            self._complain(number, _Wrong(_OPEN if "end of data" in str(error) else f"not CSV: {error}"))
+            is_open = self._lines + rows.line_num != number or "end of data" in str(error)
+            self._complain(number, _Wrong(_OPEN if is_open else f"not CSV: {error}"))
         self._lines = number - 1
 
     def _complain(self, line: int, wrong: _Wrong) -> None:
@@ -205,7 +206,7 @@ def _time(text: str) -> int:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise _Wrong(
-            "the time %s is no time: write 2026-03-02T09:30:00Z, or Unix milliseconds", repr(text[:40])
+            "the time %s is none: write 2026-03-02T09:30:00Z, or Unix milliseconds", repr(text[:40])
         ) from None
     if time.tzinfo is None:
         said = "has no zone, and an hour may stand there twice when the clocks change: write Z or +01:00"

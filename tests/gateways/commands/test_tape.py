@@ -102,7 +102,7 @@ async def test_a_url_is_fetched_by_the_broker_with_a_secret_that_it_keeps(
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (csv(3).encode() + b"planted,1,2\n", "line 5: the time is no time"),
+        (csv(3).encode() + b"planted,1,2\n", "line 5: the time is none"),
         (Missed("status", 401), "the source refuses (HTTP 401)"),
         (Missed("redirect", 302), "it leads elsewhere"),
     ],

@@ -20,6 +20,12 @@ MUTANTS = (
     ),
     ("plan.canonical", FOLDER + "printer.py", "expression(right, own + 1)", "expression(right, own)"),
     ("plan.diagnostics", FOLDER + "diagnostics.py", 'self._text.count("\\n", 0, at.start) + 1', "1"),
+    (
+        "plan.halves",
+        FOLDER + "emit.py",
+        'return f"({left} {calc.sign} {right})"',
+        'return f"(abs({left}) {calc.sign} {right})"',
+    ),
     ("plan.halves", FOLDER + "emit.py", 'up = " + 1" if order.side == "buy" else ""', 'up = ""'),
     (
         "plan.halves",

@@ -12,6 +12,7 @@ SCRIPT = "broker/core/trials/script.py"
 MUTANTS = (
     ("trial.calls", SCRIPT, "tif, self.place.tick - 1)", "tif, self.place.tick)"),
     ("trial.calls", SCRIPT, "None if plan.on == on else", "None if True else"),
+    ("trial.artifact", SCRIPT, "step *= 2", "step *= 3"),
     ("trial.artifact", SCRIPT, "if encode(msgspec.json.decode(content)) != content:", "if False:"),
     ("trial.runs", RUN, "if made <= -self._bounds.loss:", "if made < -2 * self._bounds.loss:"),
     ("trial.runs", RUN, "elif tick >= self._bounds.until:", "elif False:"),

@@ -76,6 +76,24 @@ def test_an_orders_price_rounds_to_the_rules_disadvantage_and_a_comparison_not_a
     assert once(rules, View(0, 100, 102)) == []
 
 
+@pytest.mark.requirement("plan.halves")
+@pytest.mark.parametrize(
+    ("cond", "position"),
+    [
+        ("position % 5 = 3", -7),
+        ("-position % 5 = 2", -7),
+        ("position / 2 * 2 = -7", -7),
+        ("abs(position) % 5 = 2", -7),
+        ("-(position + 1) = 6", -7),
+        ("position / 4 = -2", -7),
+        ("position / 4 * 2 = 3", 7),
+    ],
+)
+def test_what_is_below_0_is_divided_downwards(cond: str, position: int) -> None:
+    held = View(0, 1, 2, position=position)
+    assert once(f"when {cond}: cancel\n", held) == [Command("cancel", 0)]
+
+
 @pytest.mark.requirement("plan.meaning")
 def test_a_rule_that_looks_at_what_is_not_there_does_not_fire() -> None:
     for cond, there in (

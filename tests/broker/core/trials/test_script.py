@@ -182,6 +182,16 @@ def test_a_trial_that_was_put_away_goes_on_as_if_it_had_not(calls: list[Call], d
     assert parted.place == whole.place
 
 
+@pytest.mark.requirement("trial.artifact")
+@pytest.mark.parametrize(
+    ("ticks", "step"), [(1_000, 1), (1_001, 2), (1_999, 2), (3_600, 4), (1_000_000, 1_024)]
+)
+def test_every_so_manieth_tick_is_marked_and_the_last_one(ticks: int, step: int) -> None:
+    """As it was always published: another step is another ref."""
+    marks = marks_of(range(ticks))
+    assert marks == [[tick, tick] for tick in [*range(0, ticks - 1, step), ticks - 1]]
+
+
 @pytest.mark.parametrize("ticks", [1, 2, MARKS - 1, MARKS, MARKS + 1, 5_000])
 def test_marks_are_bounded_and_have_both_ends(ticks: int) -> None:
     marks = marks_of(range(ticks))

@@ -26,6 +26,8 @@ from gateways.commands.params import option_name, option_of, take_params
 from gateways.configure import OPERATOR, ConfigError, ServeOptions, is_loopback, load, split_bind
 
 DEFAULT_URL: Final = f"http://{ServeOptions().operator_bind}"
+LONG_S: Final = 300.0
+"""Seconds for which an answer is waited for of a tool that may last, as one that reads all of a tape does."""
 _NO_TOKEN: Final = (
     f"this needs the operators' token: --operator-token-file FILE, or {OPERATOR} (turret operator-token makes one, and "
     "turret serve takes it the same way)"
@@ -123,7 +125,8 @@ def command_for(tool: Tool) -> click.Command:
 
     @merged
     def callback(options: Options, given: dict[str, Any], values: dict[str, Any]) -> None:
-        options.show(run(_ask, place_of(given), tool.name, take_params(schemas, values)))
+        patience_s = LONG_S if tool.streams else ANSWER_S
+        options.show(run(_ask, place_of(given), tool.name, take_params(schemas, values), patience_s))
 
     params: list[click.Parameter] = [
         option_of(name, schema, name in required) for name, schema in schemas.items()
@@ -184,9 +187,9 @@ def _url(serve: ServeOptions) -> str:
     return f"http://{serve.operator_bind}"
 
 
-async def _ask(place: Place, tool: str, params: dict[str, Any]) -> Any:
+async def _ask(place: Place, tool: str, params: dict[str, Any], patience_s: float) -> Any:
     async with operators(place) as mcp:
-        return await ask_operators(mcp, place, tool, params)
+        return await ask_operators(mcp, place, tool, params, patience_s)
 
 
 def operators(place: Place) -> ToolCaller:

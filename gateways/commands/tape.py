@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import click
@@ -20,6 +20,7 @@ from broker.core.tapes.tape import Tape
 from gateways.client.link import ANSWER_S
 from gateways.client.show import printable
 from gateways.commands.admin import (
+    LONG_S,
     Place,
     ask_operators,
     merged,
@@ -34,8 +35,6 @@ MOST = 256 * 1024 * 1024
 """Bytes of a file that are read: a million lines of any form fit in."""
 PIECE = 65_536
 """Bytes that are read at once."""
-PATIENCE_S: Final = 300.0
-"""Seconds for which an answer is waited for where the broker reads all of a tape: in turns with what else it does."""
 _FILE = click.Argument(["file"], type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 
 
@@ -185,7 +184,7 @@ def _import(
         entry = run(_send, place_of(given), found, words)
     else:
         facts = {"url": file, "instrument": instrument, "tick": tick, "fee": fee, "headers": _headers(header)}
-        entry = run(_one, place_of(given), "fetch_tape", {**facts, **words}, PATIENCE_S)
+        entry = run(_one, place_of(given), "fetch_tape", {**facts, **words}, LONG_S)
     options.show(entry, _line(entry))
 
 
@@ -260,9 +259,7 @@ async def _send(place: Place, found: Tape, words: dict[str, str]) -> Any:
             if answer["here"]:
                 echo_error("this tape is in the catalog already")
                 break
-        return await ask_operators(
-            mcp, place, "import_tape", {"ref": ref, "parts": sent, **words}, PATIENCE_S
-        )
+        return await ask_operators(mcp, place, "import_tape", {"ref": ref, "parts": sent, **words}, LONG_S)
 
 
 async def _one(place: Place, tool: str, params: dict[str, Any], patience_s: float = ANSWER_S) -> Any:

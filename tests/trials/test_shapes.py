@@ -74,3 +74,22 @@ async def test_a_stand_down_is_a_result_of_each_tool_that_can_say_so(monkeypatch
         done = await _result(client, "kestrel.session.finalize", **id, expected_version=2)
         assert done["outcome"] == "STAND_DOWN"
         assert (await _result(client, "kestrel.grade", ref=done["ref"]))["outcome"] == "STAND_DOWN"
+
+
+@pytest.mark.requirement("trial.tutorial-shapes")
+async def test_a_fault_of_ours_is_no_refusal_and_the_trial_goes_on_after_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected("auto") as client:
+        seen = await _result(client, "kestrel.session.open", entry="trend")
+        id = {"session_id": seen["session_id"]}
+        await _result(client, "kestrel.session.start", **id, plan=DOWN, expected_version=0)
+        with monkeypatch.context() as broken:
+            broken.setattr("broker.actors.trial.advance_slice", None)
+            with pytest.raises(MCPError) as fault:
+                await _result(client, "kestrel.session.advance", **id, ticks=3, expected_version=1)
+        assert fault.value.error.code == -32603
+        assert set(fault.value.error.data) == {"incident"}, "nothing of the inside"
+        assert caplog.records, "it is logged"
+        went = await _result(client, "kestrel.session.advance", **id, ticks=3, expected_version=1)
+        assert (went["version"], went["ran"]) == (2, 3), "nothing of it was done"

@@ -212,6 +212,10 @@ EVENTS = {
     "task_status": ("who follows the task over A2A", "`task_id`, `context_id`, `state`, `at`, `said`?"),
     "task_artifact": ("who follows the task over A2A", "`task_id`, `context_id`, `artifact`"),
     "arena": ("an agent of which a session is over", "`session_id`, `game`, `over`, `net`, `ref`"),
+    "trial": (
+        "an agent of which an advance that took long has ended, or a trial is over",
+        "`session_id`, `what` (advanced, finalized, expired), `version`, `outcome`, `operation_id`?, `ran`?, `ref`?",
+    ),
     "notice": ("an agent that the broker or an operator has news for", "`what`, and members of its own"),
 }
 

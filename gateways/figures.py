@@ -180,6 +180,41 @@ FIGURES: Final = (
         ("reason",),
         "actions_rejected",
     ),
+    Figure("turret_trial_sessions", "gauge", "Trials that are open.", of="trials.open"),
+    Figure("turret_trial_sessions_opened_total", "counter", "Trials that were opened.", of="trials.opened"),
+    Figure(
+        "turret_trial_sessions_over_total",
+        "counter",
+        "Trials that ended, by why: finalized, expired.",
+        ("over",),
+        "trials.over",
+    ),
+    Figure("turret_trial_calls_total", "counter", "Calls that trials took.", of="trials.calls"),
+    Figure(
+        "turret_trial_rejected_total",
+        "counter",
+        "Calls that a trial rejected, by the refusal's code.",
+        ("reason",),
+        "trials.rejected",
+    ),
+    Figure(
+        "turret_trial_plans_total",
+        "counter",
+        "Plans that were read, to validate, start or revise, by outcome: valid, invalid.",
+        ("outcome",),
+        "trials.plans",
+    ),
+    Figure("turret_trial_ticks_total", "counter", "Ticks that trials ran.", of="trials.ticks"),
+    Figure(
+        "turret_trial_operations", "gauge", "Advances that take long, under way now.", of="trials.operations"
+    ),
+    Figure(
+        "turret_trial_turns_total",
+        "counter",
+        "Turns of some milliseconds in which the loop computed for agents: ticks, plans, grades, tapes.",
+        of="trials.turns",
+    ),
+    Figure("turret_trial_turns_waiting", "gauge", "Who waits for a turn now.", of="trials.waiting"),
     Figure("turret_actors", "gauge", "Actors in memory by kind.", ("kind",), "actors"),
     Figure(
         "turret_actor_crashes_total", "counter", "Actors that ended by an unexpected fault.", of="crashes"

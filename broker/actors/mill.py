@@ -97,6 +97,8 @@ class Mill:
     def __init__(self, store: Store, house: House) -> None:
         self._store = store
         self._house = house
+        self.turns = 0
+        """Turns that were taken."""
         self._busy = False
         self._free_at = -inf
         self._turns: Line[trio.Event] = Line()
@@ -114,6 +116,11 @@ class Mill:
         """How many wait for a turn."""
         return len(self._turns)
 
+    @property
+    def under_way(self) -> int:
+        """How many operations are under way, as far as they are known here."""
+        return len(self._known)
+
     @asynccontextmanager
     async def turn(self, agent_id: str) -> AsyncIterator[None]:
         """The turn of an agent's, for one slice. Cancelling leaves the line."""
@@ -129,6 +136,7 @@ class Mill:
                     self._turns.remove(agent_id, event)
                 raise
         self._busy = True
+        self.turns += 1
         try:
             await trio.sleep(max(0.0, self._free_at - trio.current_time()))
             yield

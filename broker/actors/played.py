@@ -1,4 +1,5 @@
-"""What all sessions of a broker count together, for its figures: plain numbers, and nothing that a session hides."""
+"""What all sessions of a broker count together, and all trials, for its figures: plain numbers, and nothing that a
+session hides."""
 
 from collections import Counter
 
@@ -25,3 +26,14 @@ class Played:
         """A session is over."""
         self.open -= 1
         self.over[over] += 1
+
+
+class Rehearsed(Played):
+    """The same of trials, where `accepted` counts calls, and what they have computed."""
+
+    def __init__(self, open: int) -> None:
+        super().__init__(open)
+        self.ticks = 0
+        """Those that were run."""
+        self.plans: Counter[str] = Counter()
+        """Plans that were read: valid, or invalid."""

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from broker.actors.agentdocs import present
 from broker.actors.once import Once
+from broker.actors.played import Rehearsed
 from broker.actors.player import NO_AGENT, quota
 from broker.actors.record import Index, RecordActor
 from broker.actors.tapes import Tapes
@@ -38,8 +39,11 @@ class TraineeActor(RecordActor[TraineeRow]):
     kind = "trainee"
     type = TraineeRow
 
-    def __init__(self, key: str, *, settings: Trials, tapes: Tapes, **parts: Any) -> None:
+    def __init__(
+        self, key: str, *, settings: Trials, tapes: Tapes, rehearsed: Rehearsed, **parts: Any
+    ) -> None:
         super().__init__(key, **parts)
+        self._rehearsed = rehearsed
         self._settings = settings
         self._tapes = tapes
 
@@ -83,10 +87,14 @@ class TraineeActor(RecordActor[TraineeRow]):
         put = Put("trial", trial.session_id, 0, msgspec.json.encode(trial), index_of(trial))
         event = msgspec.json.encode(Opened(self.key, entry))
         self._nudge(due)
-        return await self.write(
+        answer = views.Opening(trial.session_id, 0, views.observe(trial, tape), entry, command.price)
+        told = await self.write(
             replace(row, opened=row.opened + 1),
-            views.Opening(trial.session_id, 0, views.observe(trial, tape), entry, command.price),
+            answer,
             once=command.once,
             puts=(put,),
             append=Append(session_log(trial.session_id), 0, event, now),
         )
+        if told is answer:
+            self._rehearsed.began()
+        return told

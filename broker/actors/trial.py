@@ -8,16 +8,18 @@
 """
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from broker.actors.artifacts import publish
+from broker.actors.calls import agent_stream
 from broker.actors.mill import Go, Mill
 from broker.actors.once import Once
-from broker.actors.record import Index, Record
+from broker.actors.played import Rehearsed
+from broker.actors.record import Index, Record, Told
 from broker.actors.session import Rejected, SessionActor
 from broker.actors.tapes import Tapes
 from broker.apart import LARGE, apart
@@ -116,12 +118,14 @@ class TrialActor(SessionActor[TrialRow]):
         settings: Trials,
         tapes: Tapes,
         mill: Mill,
+        rehearsed: Rehearsed,
         new_id: Callable[[str], str],
         **parts: Any,
     ) -> None:
         super().__init__(key, idle_h=settings.idle_h, **parts)
         self._tapes = tapes
         self._mill = mill
+        self._rehearsed = rehearsed
         self._new_id = new_id
         self._trial: Trial | None = None
         """The working copy: it stands where the document stands."""
@@ -171,7 +175,7 @@ class TrialActor(SessionActor[TrialRow]):
         if operation is None or operation.operation_id != operation_id:
             return NO_OPERATION
         first = operation.fills_from
-        fills = await self._fills(first, min(FILLS, operation.fills)) if operation.done else []
+        fills = await self._fills(first, min(FILLS, operation.fills)) if not running(row) else []
         if running(row):
             self._mill.began(row.agent_id, self.key)
         return views.advanced(row, await self._tape(row), operation.ran, fills, first)
@@ -231,23 +235,24 @@ class TrialActor(SessionActor[TrialRow]):
         event = Ran(ran, fills, self._marks(trial), last)
         row = replace(row, operation=now)
         after, append = self._after(row, trial, event, version=row.version + last)
-        answer = await self._stands(after, not last, append, None)
+        told = (self._told(after, now),) if last else ()
+        answer = await self._stands(after, not last, append, None, told)
         self._mill.moved(self.key)
         return answer
 
     async def _give_up(self, row: TrialRow, operation: Operation) -> Any:
         """Its tape is gone: the operation ends where it is."""
-        now = self.clock.now_ms()
+        now, operation = self.clock.now_ms(), replace(operation, done=True)
         after = replace(
             row,
             version=row.version + 1,
             events=row.events + 1,
-            operation=replace(operation, done=True),
+            operation=operation,
             changed_at=now,
             due=self.later(row, now),
         )
         append = Append(session_log(self.key), row.events, msgspec.json.encode(Ran(0, last=True)), now)
-        answer = await self.write(after, False, append=append)
+        answer = await self.write(after, False, append=append, events=(self._told(after, operation),))
         self._mill.moved(self.key)
         return answer
 
@@ -263,24 +268,21 @@ class TrialActor(SessionActor[TrialRow]):
                     trial, ticks - ran, room - len(fills), self._cost, min(steps, STEPS)
                 )
             ran, steps, fills = ran + more, steps - spent, fills + filled
+        self._rehearsed.ticks += ran
         return ran, fills, whole
 
     async def _finalize(self, row: TrialRow, command: Finalize) -> Any:
-        refused = core.judge(row, command.expected_version)
+        refused = core.judge(row, command.expected_version, ending=True)
         if refused is not None:
             return await self._refuse(command, {"type": "finalize"}, refused)
         ref, puts = await self._publish(row)
-        after, append = self._end(row, "finalized", ref)
-        answer = views.Finalized(self.key, after.version, outcome_of(row.place), ref, address(ref))
-        return await self.write(after, answer, once=command.once, puts=puts, append=append)
+        answer = views.Finalized(self.key, row.version + 1, outcome_of(row.place), ref, address(ref))
+        return await self._end(row, "finalized", ref, answer, puts, command.once)
 
     async def close(self, row: TrialRow) -> Any:
         """Its time is over: what was run of it is published."""
         ref, puts = await self._publish(row)
-        after, append = self._end(row, "expired", ref)
-        answer = await self.write(after, None, puts=puts, append=append)
-        self._mill.moved(self.key)
-        return answer
+        return await self._end(row, "expired", ref, None, puts, None)
 
     async def _publish(self, row: TrialRow) -> tuple[str, tuple[Put, ...]]:
         """The ref of its artifact, and what stores it."""
@@ -289,14 +291,27 @@ class TrialActor(SessionActor[TrialRow]):
         content = await apart(write, kept, result) if large else write(kept, result)
         return await publish(self.store, content)
 
-    def _end(self, row: TrialRow, over: Over, ref: str | None) -> tuple[TrialRow, Append]:
-        now = self.clock.now_ms()
-        event, version = Closed(over), row.version + 1
-        append = Append(session_log(self.key), row.events, msgspec.json.encode(event), now)
+    async def _end(
+        self, row: TrialRow, over: Over, ref: str, answer: Any, puts: Sequence[Put], once: Once | None
+    ) -> Any:
+        """Commit that it is over; so is an operation that is under way."""
+        now, version = self.clock.now_ms(), row.version + 1
+        append = Append(session_log(self.key), row.events, msgspec.json.encode(Closed(over)), now)
         after = replace(
             row, version=version, events=row.events + 1, over=over, ref=ref, due=None, changed_at=now
         )
-        return after, append
+        events = (self._told(after, row.operation if running(row) else None),)
+        told = await self.write(after, answer, once=once, puts=puts, append=append, events=events)
+        if not isinstance(told, Refusal):
+            self._rehearsed.ended(over)
+            self._mill.moved(self.key)
+        return told
+
+    def _told(self, row: TrialRow, ended: Operation | None) -> Told:
+        return Told(agent_stream(row.agent_id), "trial", views.news(row, ended))
+
+    def rejected(self, code: str) -> None:
+        self._rehearsed.rejected[code] += 1
 
     def _after(
         self, row: TrialRow, trial: Trial, event: Done | Began | Ran, *, version: int
@@ -315,12 +330,20 @@ class TrialActor(SessionActor[TrialRow]):
         )
         return after, Append(session_log(self.key), row.events, msgspec.json.encode(event), now)
 
-    async def _stands(self, row: TrialRow, answer: Any, append: Append, once: Once | None) -> Any:
+    async def _stands(
+        self,
+        row: TrialRow,
+        answer: Any,
+        append: Append,
+        once: Once | None,
+        events: Sequence[Told] = (),
+    ) -> Any:
         """Commit what was worked out. The working copy stays only if it was."""
         trial, self._trial = self._trial, None
-        told = await self.write(row, answer, once=once, append=append)
+        told = await self.write(row, answer, once=once, append=append, events=events)
         if not isinstance(told, Refusal):
             self._trial = trial
+            self._rehearsed.accepted += once is not None
         return told
 
     async def _refuse(self, command: Do | Finalize, action: dict[str, Any], refusal: Refusal) -> Refusal:

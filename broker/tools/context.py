@@ -17,7 +17,7 @@ from broker.actors.house import House
 from broker.actors.mill import Mill
 from broker.actors.once import Once
 from broker.actors.passwords import Passwords
-from broker.actors.played import Played
+from broker.actors.played import Played, Rehearsed
 from broker.actors.player import Vault
 from broker.actors.presence import Presence
 from broker.actors.pusher import Pusher
@@ -157,6 +157,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """What hides the secrets of sessions."""
     played: Played
     """What all sessions count together."""
+    rehearsed: Rehearsed
+    """What all trials count together."""
     mill: Mill
     """Who computes ticks of trials now, and the advances that take long."""
     tapes: Tapes

@@ -138,8 +138,8 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     }
     add("player", PlayerActor, **arena)
     add("arena", ArenaActor, games=services.games, **arena)
-    trials: dict[str, Any] = {"settings": services.settings.trials, "tapes": services.tapes}
     add("tape", TapeActor, turn=partial(services.mill.turn, WHO))
+    trials = _trial_parts(services)
     add("trainee", TraineeActor, **trials)
     add("trial", TrialActor, mill=services.mill, new_id=new_id, **trials)
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
@@ -160,3 +160,12 @@ def add_network_actors(services: Services, timers: Timers) -> None:
         witness=Witness(),
         new_id=new_id,
     )
+
+
+def _trial_parts(services: Services) -> dict[str, Any]:
+    """What the actors of trials, and who opens them, both need."""
+    return {
+        "settings": services.settings.trials,
+        "tapes": services.tapes,
+        "rehearsed": services.rehearsed,
+    }

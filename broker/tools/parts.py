@@ -17,7 +17,7 @@ from broker.actors.headkeeper import HeadKeeper
 from broker.actors.house import House
 from broker.actors.mill import Mill
 from broker.actors.passwords import Passwords
-from broker.actors.played import Played
+from broker.actors.played import Played, Rehearsed
 from broker.actors.player import Vault
 from broker.actors.presence import Presence
 from broker.actors.pusher import Courier, Pusher
@@ -104,11 +104,22 @@ async def make_services(
         mill=mill,
         tapes=Tapes(store),
         tape_source=TapeSource(source, mill, house),
-        played=Played(len(await store.due("arena", "due", MAX_SAFE, MOST_COUNTED))),
+        played=Played(await _count_open(store, "arena")),
+        rehearsed=Rehearsed(await _count_open(store, "trial")),
     )
-    async for agent_id, facts in read_all_facts(store):
-        agent_told(services, agent_id, facts)
+    await _learn(services)
     return services
+
+
+async def _count_open(store: Store, kind: str) -> int:
+    """Sessions of a kind whose time is not over, as far as they are counted."""
+    return len(await store.due(kind, "due", MAX_SAFE, MOST_COUNTED))
+
+
+async def _learn(services: Services) -> None:
+    """What is stored of each agent, for who must know it without a look."""
+    async for agent_id, facts in read_all_facts(services.store):
+        agent_told(services, agent_id, facts)
 
 
 async def _safe(store: Store, clock: Clock, keys: SafeKeys) -> Safe:

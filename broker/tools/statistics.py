@@ -7,6 +7,27 @@ from broker.store.port import StoreStatistics
 from broker.tools.context import Services
 
 
+class Rehearsals(msgspec.Struct, frozen=True, kw_only=True):
+    """Trials, and what agents have computed in turns."""
+
+    open: int
+    opened: int
+    over: dict[str, int]
+    """By why."""
+    calls: int
+    """Accepted; one that takes long counts when it begins."""
+    rejected: dict[str, int]
+    """By code."""
+    plans: dict[str, int]
+    """That were read: valid, invalid."""
+    ticks: int
+    turns: int
+    waiting: int
+    """Who waits for a turn now."""
+    operations: int
+    """Under way now."""
+
+
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     """A moment of the broker, for metrics: no ids in it. What only grows counts since the start."""
 
@@ -41,6 +62,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     """Accepted in sessions of the arena."""
     actions_rejected: dict[str, int]
     """By code."""
+    trials: Rehearsals
     free_bytes: int
     pushes: PushStatistics
     """What is sent to webhooks."""
@@ -72,7 +94,24 @@ def statistics_of(services: Services) -> Statistics:
         sessions_over=dict(played.over),
         actions=played.accepted,
         actions_rejected=dict(played.rejected),
+        trials=_rehearsals(services),
         free_bytes=services.store.free_bytes(),
         pushes=services.pusher.statistics(),
         store=services.store.statistics(),
+    )
+
+
+def _rehearsals(services: Services) -> Rehearsals:
+    counted, mill = services.rehearsed, services.mill
+    return Rehearsals(
+        open=counted.open,
+        opened=counted.opened,
+        over=dict(counted.over),
+        calls=counted.accepted,
+        rejected=dict(counted.rejected),
+        plans=dict(counted.plans),
+        ticks=counted.ticks,
+        turns=mill.turns,
+        waiting=mill.waiting,
+        operations=mill.under_way,
     )

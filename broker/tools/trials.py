@@ -181,8 +181,9 @@ async def session_advance(
 ) -> Advanced | Refusal:
     """Run the next ticks: the outcome (RUNNING, STAND_DOWN, DONE), what is seen then, and what was filled on the way.
 
-    With `operation` it takes longer, and goes on by itself: kestrel.operation.resume waits for its end, and until then
-    nothing else is done in the session. A stand-down is a result like the others.
+    With `operation` it takes longer, and goes on by itself: kestrel.operation.resume waits for its end, and an event
+    `trial` tells of it. Until then nothing is done in the session but kestrel.session.finalize, which ends it there:
+    the way out of an advance that was a mistake. A stand-down is a result like the others.
     """
     answer: Advanced | Refusal = await _do(context, session_id, expected_version, Advance(ticks))
     return answer
@@ -260,8 +261,8 @@ async def session_resume(
 async def session_finalize(
     context: Context, session_id: TrialParam, expected_version: ExpectedParam
 ) -> Finalized | Refusal:
-    """End a trial and publish what was done in it, at any time: its artifact never changes, and whoever has the ref
-    reads it at `uri`.
+    """End a trial and publish what was done in it, at any time, also while an advance is under way: its artifact never
+    changes, and whoever has the ref reads it at `uri`.
 
     Then kestrel.grade says what it was worth.
     """
@@ -322,7 +323,9 @@ async def _read(context: Context, plan: str | dict[str, Any]) -> Checked | list[
     """In pieces, in turn with who computes: reading a large plan takes some 20 ms."""
     caller = context.caller
     who = caller.agent or caller.principal or caller.address
-    return await context.services.mill.work(who, reading(plan))
+    checked = await context.services.mill.work(who, reading(plan))
+    context.services.rehearsed.plans["valid" if isinstance(checked, Checked) else "invalid"] += 1
+    return checked
 
 
 async def _plan(context: Context, plan: str | dict[str, Any]) -> Plan | Refusal:

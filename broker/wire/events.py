@@ -12,7 +12,7 @@ import msgspec
 
 WIRE_KINDS: Final = ("ring", "env", "end", "desk_moved", "desk_closed", "moving")
 """Events of the wire: on a key's stream, and on the stream of the agent whose key it is."""
-NETWORK_KINDS: Final = ("message", "channel", "contact", "agreement", "task", "arena", "notice")
+NETWORK_KINDS: Final = ("message", "channel", "contact", "agreement", "task", "arena", "trial", "notice")
 """Events of the network, on an agent's stream alone."""
 CHANNEL_KINDS: Final = ("channel_message",)
 """Events on a channel's stream."""

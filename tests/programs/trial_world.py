@@ -13,7 +13,18 @@ from broker.app import Caller
 from broker.clock import VirtualClock
 from broker.core.plan.read import Checked, read_plan
 from broker.core.tapes.synthetic import KINDS, make
-from broker.core.trials.script import Advance, Call, Entry, Revise, Start, Submit, Trial, artifact_of, replay
+from broker.core.trials.script import (
+    Advance,
+    Call,
+    Entry,
+    Revise,
+    Start,
+    Submit,
+    Trial,
+    artifact_of,
+    read_artifact,
+    replay,
+)
 from broker.store.port import Unit
 from broker.wire.keys import SigningKey
 from broker.wire.refusals import Refusal
@@ -210,7 +221,10 @@ class World:
             if isinstance(answer, Refusal) and "operation_id" in answer.detail:
                 assert (answer.code, answer.detail["operation_id"]) == ("CONFLICT", tried.operation)
                 return
-            self._ended(tried)  # it was over before this call came
+            if call is None and params["expected_version"] == tried.version:
+                await self._cut(tried, answer)
+            else:
+                self._ended(tried)  # it was over before this call came
         expect = self._expect(tried, call, params["expected_version"])
         assert code(answer) == expect, (step, answer)
         if expect != "CONFLICT":
@@ -256,6 +270,19 @@ class World:
         if isinstance(call, Advance):
             assert (answer["ran"], answer["fills_from"]) == (tried.trial.place.tick - before, first)
             assert answer["fills"] == msgspec.to_builtins(fills[:100])
+
+    async def _cut(self, tried: Tried, answer: dict[str, Any]) -> None:
+        """An advance ended where it was, with its trial: the artifact says where."""
+        content = await stored_artifact(self.store, answer["ref"])
+        assert content is not None
+        whole, calls = tried.calls, list(read_artifact(content).calls)
+        cut, last = calls[-1], whole[-1]
+        assert calls[:-1] == whole[:-1]
+        assert isinstance(cut, Advance)
+        assert isinstance(last, Advance)
+        assert cut.ticks <= last.ticks
+        done = replay(MARKET, calls)
+        tried.calls, tried.trial, tried.fills, tried.operation = calls, done.trial, len(done.fills), None
 
     def _ended(self, tried: Tried) -> None:
         tried.operation, tried.version = None, tried.version + 1

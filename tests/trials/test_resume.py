@@ -65,7 +65,7 @@ async def test_what_is_resumed_is_what_the_calls_said_and_all_that_the_next_one_
         if "operation" in told:
             begun = await resumed(bench, ann, told)
             assert begun["operation"]["operation_id"] == told["operation"]["operation_id"]
-            assert begun["legal_calls"] == []
+            assert begun["legal_calls"] == ["finalize"]
             told = await whole(bench, ann, {"operation": begun["operation"]})
             assert told["fills_from"] == len(fills)
             assert (await do(bench, ann, shown, verb, idempotency_key="x", **params)).code == "CONFLICT"

@@ -217,10 +217,10 @@ def full(row: TrialRow) -> bool:
 
 def may(row: TrialRow, *, there: bool = True) -> list[str]:
     """The calls that may be done now. `there`: whether its tape is."""
-    if row.over is not None or running(row):
+    if row.over is not None:
         return []
     place = row.place
-    if not there:
+    if not there or running(row):
         return ["finalize"]
     if row.plan is None:
         return ["start", "finalize"]
@@ -229,13 +229,14 @@ def may(row: TrialRow, *, there: bool = True) -> list[str]:
     return ["advance", "finalize"] if place.closing else ["advance", "revise", "submit", "finalize"]
 
 
-def judge(row: TrialRow, expected: int) -> Refusal | None:
-    """Why nothing is done in a trial that was decided on at version `expected`."""
+def judge(row: TrialRow, expected: int, *, ending: bool = False) -> Refusal | None:
+    """Why nothing is done in a trial that was decided on at version `expected`. `ending`: it is to be over, which an
+    advance that is under way does not hinder."""
     if row.over is not None:
         return refuse("SESSION_OVER", "the session is over", version=row.version, over=row.over)
-    if running(row):
+    if running(row) and not (ending and expected == row.version):
         assert row.operation is not None
-        said = "an advance is under way: kestrel.operation.resume waits for its end"
+        said = "an advance is under way: kestrel.operation.resume waits for its end, kestrel.session.finalize ends it"
         id = row.operation.operation_id
         return refuse("CONFLICT", said, version=row.version, operation_id=id)
     if expected != row.version:

@@ -3,6 +3,7 @@
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from broker.core.arenaviews import Artifact, artifact_at
 from broker.core.plan.printer import to_text
@@ -210,6 +211,27 @@ def advanced(row: TrialRow, tape: Tape | None, ran: int, fills: list[Fill], fill
         over=row.place.over,
         operation=underway(row.operation) if running(row) else None,
     )
+
+
+class News(msgspec.Struct, frozen=True, omit_defaults=True):
+    """For the agent's stream: an advance that took long has ended, or the trial is over."""
+
+    session_id: str
+    what: Literal["advanced", "finalized", "expired"]
+    version: int
+    outcome: Outcome
+    operation_id: str | None = None
+    """Of the advance, also of one that ended with the trial."""
+    ran: int | None = None
+    """Ticks of it."""
+    ref: str | None = None
+    """Of the trial's artifact."""
+
+
+def news(row: TrialRow, ended: Operation | None) -> News:
+    """What there is to tell of a trial, and of the operation that has `ended` just now."""
+    told = News(row.session_id, row.over or "advanced", row.version, outcome_of(row.place), ref=row.ref)
+    return told if ended is None else replace(told, operation_id=ended.operation_id, ran=ended.ran)
 
 
 def show(row: TrialRow, tape: Tape | None, fills: list[Fill], fills_from: int) -> Shown:

@@ -133,7 +133,7 @@ async def test_a_long_advance_goes_on_by_itself_and_is_one_call(
         refused = await do(bench, ann, begun, "advance", ticks=1, expected_version=version)
         assert (refused.code, refused.detail["operation_id"]) == ("CONFLICT", id)
     shown = await resumed(bench, ann, begun)
-    assert (shown["operation"]["operation_id"], shown["legal_calls"]) == (id, [])
+    assert (shown["operation"]["operation_id"], shown["legal_calls"]) == (id, ["finalize"])
     await trio.sleep(60)  # nobody asks
     done = await whole(bench, ann, begun)
     assert (done["version"], done["ran"], done["outcome"]) == (2, 3_000, "RUNNING")

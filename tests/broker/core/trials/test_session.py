@@ -137,6 +137,10 @@ def test_over_comes_before_an_operation_and_that_before_a_version() -> None:
     refused = core.judge(under_way, 3)
     assert refused is not None
     assert (refused.code, refused.detail) == ("CONFLICT", {"version": 3, "operation_id": "op_1"})
+    assert core.judge(under_way, 3, ending=True) is None
+    refused = core.judge(under_way, 2, ending=True)
+    assert refused is not None
+    assert (refused.code, refused.detail) == ("CONFLICT", {"version": 3, "operation_id": "op_1"})
     refused = core.judge(row(), 2)
     assert refused is not None
     assert (refused.code, refused.detail) == ("CONFLICT", {"version": 3})
@@ -175,7 +179,7 @@ def test_what_may_be_done_follows_the_run() -> None:
     assert core.may(row(place=Place(closing="rule"))) == ["advance", "finalize"]
     assert core.may(row(place=Place(over="tape"))) == ["finalize"]
     assert core.may(row(fills=core.MAX_FILLS)) == ["finalize"]
-    assert core.may(row(operation=Operation("op_1", 9, 1, 0, 0))) == []
+    assert core.may(row(operation=Operation("op_1", 9, 1, 0, 0))) == ["finalize"]
     assert core.may(row(over="expired")) == []
 
 

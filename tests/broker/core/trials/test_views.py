@@ -63,7 +63,7 @@ def test_an_operation_is_shown_while_it_is_under_way() -> None:
     row = replace(after(3), operation=Operation("op_1", 9, 3, 0, 0))
     shown = views.show(row, MARKET, [], 0)
     assert shown.operation == views.Underway("op_1", views.Progress(3, 9))
-    assert shown.legal_calls == []
+    assert shown.legal_calls == ["finalize"]
     done = replace(row, operation=Operation("op_1", 9, 9, 0, 0, done=True))
     assert views.show(done, MARKET, [], 0).operation is None
     assert views.advanced(done, MARKET, 9, [], 0).operation is None

@@ -39,8 +39,8 @@ NO_TAPE = refuse(
 )
 _NEXT = ("tapes", "next")
 """Kind and id of the document (NextRow) that counts indices."""
-PAGE = 64
-"""Parts that are read at once."""
+PAGE = 8
+"""Parts that are read at once: more would take the loop for tens of milliseconds."""
 
 
 class NextRow(msgspec.Struct, frozen=True):

@@ -24,6 +24,7 @@ MUTANTS = (
         "    if False:\n        assert row",
     ),
     ("trial.session-stopped", CORE, "not (ending and expected == row.version)", "True"),
+    ("trial.session-doors", TOOLS, 'name="kestrel.session.resume"', 'name="kestrel.session_resume"'),
     ("trial.event", ACTOR, "(self._told(after, now),) if last else ()", "()"),
     ("trial.event", ACTOR, "row.operation if running(row) else None", "None"),
     ("trial.figures", ACTOR, "self._rehearsed.ticks += ran", "pass"),

@@ -16,6 +16,7 @@ REQUIREMENTS: dict[str, str] = {
     "trial.session-operation": "an advance that takes long answers an operation, which goes on by itself to its end",
     "trial.session-exclusive": "an operation under way lets nothing be done but finalize: CONFLICT with operation_id",
     "trial.session-stopped": "finalize ends a trial whose advance is under way, where it is: what ran is published",
+    "trial.session-doors": "a trial goes on at any door by its tools' names with dots; a name that is none is refused",
     "trial.event": "an agent's stream and webhook hear once of the end of a long advance, and of a trial",
     "trial.figures": "metrics show trials, ticks, turns, plans and operations",
     "trial.session-waits": "operation.resume waits for the end, within a bound, tells progress, and may be cancelled",

@@ -31,6 +31,7 @@ _NEXT: Final = frozenset(
         "/owner/agent",
         "/owner/sessions",
         "/owner/session",
+        "/owner/trials",
         "/owner/claim",
         "/owner/requests",
         "/owner/grants",

@@ -126,6 +126,7 @@ SEEDS = [
         "/sign-in?next=/owner", "/sign-up?invitation=abc", "/owner?done=claimed", "/owner/claim", "/owner/requests",
         "/owner/agent?id=ag_01KVY19F5JERCW57K0QBWQ1Y7N&done=key",
         "/owner/sessions?agent=ag_01KVY19F5JERCW57K0QBWQ1Y7N&which=open&after=open-7",
+        "/owner/trials?agent=ag_01KVY19F5JERCW57K0QBWQ1Y7N&which=open&after=open-7",
         "/owner/session?id=as_01KVY19F5JERCW57K0QBWQ1Y7N&before=3", "/owner/session/live?id=as_1&since=1&mark=1.0",
         "/owner/grants", "/owner/password", "/consent?ask=abc", "/directory?q=%D9%85%F0%9F%98%80&capability=fx",
     )),

@@ -39,6 +39,7 @@ class Verbs:
             "my_agents": {"agents": []},
             "my_agent": refuse("not_found", "there is no such agent"),
             "my_sessions": refuse("not_found", "there is no such agent"),
+            "my_trials": refuse("not_found", "there is no such agent"),
             "my_session": refuse("NOT_FOUND", "there is no such session"),
             "my_session_mark": refuse("NOT_FOUND", "there is no such session"),
             "stop_my_session": refuse("NOT_FOUND", "there is no such session"),

@@ -51,6 +51,10 @@ async def test_the_trials_of_an_agent_are_listed_with_what_came_of_them(owner: B
     links = [each.attributes["href"] for each in document.all("a")]
     assert f"/artifact/{OVER['ref']}/report" in links
     assert f"/owner/trials?agent={AGENT_ID}&after=agent-7" in links
+    verbs.answers["my_trials"] = {**ALL, "trials": [{**OVER, "outcome": "RUNNING", "plan": None}]}
+    early = (await owner.get(f"/owner/trials?agent={AGENT_ID}")).text
+    assert "ended before its plan did" in early
+    assert "/report" not in early, "what never had a plan has no grades"
     await owner.get(f"/owner/trials?agent={AGENT_ID}&which=open&after=open-7&owner_id=ow_x")
     asked = {"owner_id": OWNER_ID, "agent_id": AGENT_ID, "which": "open", "after": "open-7"}
     assert verbs.asked[-1] == ("my_trials", asked)

@@ -51,12 +51,13 @@ ExpectedParam = Annotated[
     Meta(ge=0, le=1_000_000, description="the session's version that you decided on: the one you saw last"),
 ]
 TicksParam = Annotated[int, Meta(ge=1, le=MAX_TICKS, description="how many ticks to go on")]
+ORDER: Final = (
+    "{side: buy or sell, size, at: a price in ticks, tif: ioc, gtc or a number of ticks}; without `at` at any price, "
+    "without `tif` ioc"
+)
 OrderParam = Annotated[
     dict[str, Any],
-    Meta(
-        description="{side: buy or sell, size, at: a price in ticks, tif: ioc, gtc or a number of ticks}; "
-        "without `at` at any price, without `tif` ioc"
-    ),
+    Meta(description=ORDER),
 ]
 FromParam = (
     Annotated[
@@ -230,7 +231,8 @@ async def session_submit(
     try:
         form = msgspec.convert(order, OrderForm)
     except (msgspec.ValidationError, RecursionError) as error:
-        return refuse("bad_request", f"order: {error}"[:300], path="order")
+        said = f"order: {str(error)[:120]}; it is {ORDER}"
+        return refuse("bad_request", said, path="order")
     call = Submit(form.side, form.size, form.at, form.tif)
     answer: Step | Refusal = await _do(context, session_id, expected_version, call)
     return answer

@@ -128,6 +128,7 @@ async def test_an_order_that_is_none_is_refused_by_its_path(bench: Bench, order:
     seen = await started(bench, ann)
     refused = await do(bench, ann, seen, "submit", order=order)
     assert (refused.code, refused.detail["path"]) == ("bad_request", "order")
+    assert "; it is {side: buy or sell, size, at: a price in ticks" in refused.message
 
 
 @pytest.mark.requirement("trial.session-waits")

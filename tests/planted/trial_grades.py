@@ -12,6 +12,14 @@ CONSOLE = "gateways/console/trials.py"
 COMMAND = "gateways/commands/grade.py"
 
 MUTANTS = (
+    ("trial.report", PAGE, "money(grades.max_drawdown)", "money(grades.pnl)"),
+    (
+        "trial.report",
+        PAGE,
+        "report.naive, report.aside)]\n    rows",
+        "report.aside, report.naive)]\n    rows",
+    ),
+    ("trial.picture", EQUITY, '_line("maker", report.maker, scale)', '_line("maker", report.curve, scale)'),
     ("trial.grades", GRADE, "plan.bound.loss, 2 *", "10**15, 2 *"),
     ("trial.grades", GRADE, "ticks + 2, plan.bound.until)", "ticks + 2, 10**6)"),
     ("trial.grades", GRADE, "avoided=place.account.avoided", "avoided=0"),

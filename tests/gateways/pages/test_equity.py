@@ -49,6 +49,17 @@ def test_it_is_an_image_with_a_title_a_description_and_no_style() -> None:
 
 
 @pytest.mark.requirement("trial.picture")
+def test_the_three_curves_are_whose_they_say() -> None:
+    svg = ET.fromstring(equity(replace(with_curve([0, 40, 80]), maker=[(0, 80), (2, -40)])))
+    lines = {kind: path(svg, kind) for kind in ("curve", "maker", "aside")}
+    level = {y: at for at, y in lines["curve"]}
+    assert lines["aside"] == [(0, lines["curve"][0][1]), (1000, lines["curve"][0][1])], "nothing was made"
+    assert lines["maker"][0] == (0, lines["curve"][2][1])
+    assert lines["maker"][1][1] > lines["curve"][0][1], "a loss is below nothing"
+    assert len(level) == 3
+
+
+@pytest.mark.requirement("trial.picture")
 def test_each_fill_is_marked_at_the_curve_by_its_side() -> None:
     svg = ET.fromstring(equity(SHOWN))
     marks = list(svg.iter("use"))

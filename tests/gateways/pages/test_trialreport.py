@@ -1,5 +1,6 @@
 """The page of a trial: whole, escaped, and loading nothing."""
 
+import re
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
@@ -7,7 +8,8 @@ from html import escape
 import pytest
 from msgspec.structs import replace
 
-from gateways.pages.equity import alone
+from broker.core.trials.grade import Grades
+from gateways.pages.equity import alone, money
 from gateways.pages.trialreport import body, page, policy, refused, style
 from tests.support.html import Document
 from tests.support.trials import report
@@ -38,6 +40,32 @@ def test_it_says_what_was_done_and_what_it_was_worth() -> None:
     assert "Prices in ticks of 10<" in page(whole)
     assert len(found.all("table")) == 3
     assert all(each.attributes.get("scope") in ("col", "row") for each in found.all("th"))
+
+
+def rows_of(text: str) -> dict[str, list[str]]:
+    """The rows of all tables that have a name of their own, by it."""
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', text)
+    return {name: re.findall(r'<td class="number">(.*?)</td>', cells) for name, cells in rows}
+
+
+@pytest.mark.requirement("trial.report")
+def test_each_grade_stands_in_its_row_and_in_the_column_of_whose_it_is() -> None:
+    def grades(n: int) -> Grades:
+        first = 1_000_000 * n
+        return Grades(first, 2 * first, 3 * first, (n, 9), 10 + n, 20 + n, 30 + n, 40 + n, 50 + n, 60 + n)
+
+    whose = {"grades": grades(1), "naive": grades(2), "aside": grades(3)}
+    rows = rows_of(page(replace(SHOWN, curve=[(0, 0), (1, -5)], maker=[(2, 7), (3, 8)], **whose)))
+    for name, first in (("Profit and loss", 1), ("Deepest fall", 2), ("Sharpe, a tick", 3)):
+        assert rows[name] == [money(first * n * 1_000_000) for n in (1, 2, 3)], name
+    assert rows["Closed with a gain"] == ["1 of 9", "2 of 9", "3 of 9"]
+    counts = ("Turnover", "Fills", "Orders", "Kept back by a bound", "In the market", "Ticks")
+    for at, name in enumerate(counts, 1):
+        assert rows[name] == [str(10 * at + n) for n in (1, 2, 3)], name
+    assert rows["a naive maker"] == [
+        f"{money(made)} at {tick}" for tick, made in ((2, 7), (2, 7), (3, 8), (3, 8))
+    ]
+    assert rows["the plan"][2] == f"{money(0)} at 0"
 
 
 @pytest.mark.requirement("trial.report")

@@ -60,3 +60,15 @@ async def test_a_new_trial_has_seen_nothing(bench: Bench) -> None:
     assert seen["price"]
     shown = await resumed(bench, ann, seen)
     assert (shown["agent_id"], shown["legal_calls"]) == (ann.agent, ["start", "finalize"])
+
+
+@pytest.mark.requirement("trial.session-idle")
+async def test_a_trial_that_was_only_opened_is_over_in_its_time_too(autojump_clock: MockClock) -> None:
+    async with open_bench(tuned(trials={"idle_h": 1.0})) as bench:
+        ann = await make_agent(bench, "Ann")
+        seen = await opened(bench, ann)
+        await trio.sleep(3_500)
+        assert (await resumed(bench, ann, seen))["status"] == "open"
+        await trio.sleep(200)
+        shown = await resumed(bench, ann, seen)
+        assert (shown["ended"], shown["version"], shown["observation"]["tick"]) == ("expired", 1, -1)

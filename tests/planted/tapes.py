@@ -42,5 +42,5 @@ MUTANTS = (
     ("tape.import", CSV, "block.removeprefix(_BOM)", "block"),
     ("tape.import", CSV, 'data.rfind(b"\\r", 0, len(data) - 1)', 'data.rfind(b"\\r")'),
     ("tape.seeded", MADE, "0x94D049BB133111EB", "0x94D049BB133111ED"),
-    ("tape.one-form", TAPE, 'if b"".join(_lines(columns)) != lines:', "    if False:"),
+    ("tape.one-form", TAPE, 'if b"".join(_lines(columns)) != lines:', "if False:"),
 )

@@ -28,6 +28,8 @@ WAITING: Final = 16
 """Artifacts that may wait for their turn; more are refused."""
 LARGE: Final = 20_000
 """Ticks from which on that what can't be cut is done in a thread; it takes some 40 ms."""
+LONG: Final = 65_536
+"""Bytes of an artifact that are read on the loop, or written there; it takes some 5 ms."""
 TOLD: Final = 20
 """How often progress is told of one artifact, at most."""
 T = TypeVar("T")
@@ -95,7 +97,9 @@ class Grader:
         if (fault := misfit(artifact.entry, tape)) is not None:
             return fault
         ran = await _run(artifact, tape, turn, told)
-        return ran if isinstance(ran, Fault) else await at_length(len(tape), judge, content, artifact, ran)
+        if isinstance(ran, Fault):
+            return ran
+        return await at_length(max(len(tape), length_of(content)), judge, content, artifact, ran)
 
 
 async def _run(artifact: Artifact, tape: Tape, turn: Mine, told: Told | None) -> Ran | Fault:
@@ -108,6 +112,11 @@ async def _run(artifact: Artifact, tape: Tape, turn: Mine, told: Told | None) ->
             await told(min(done, whole), whole)
 
     return await in_turns(turn, run_again(artifact, tape), heard)
+
+
+def length_of(content: bytes) -> int:
+    """How many ticks take as long as reading an artifact, or writing it."""
+    return LARGE * len(content) // LONG
 
 
 async def at_length(ticks: int, do: Callable[..., T], *args: Any) -> T:

@@ -97,6 +97,12 @@ class Finalize(msgspec.Struct, frozen=True):
     once: Once | None = None
 
 
+class Filled(msgspec.Struct):
+    """Of an event: what was filled by it. The plans that it may hold are not made for that."""
+
+    fills: list[Fill] = []
+
+
 async def read_events(store: Store, session_id: str) -> list[core.Event]:
     """All events of a trial. Raises Unavailable."""
     events: list[core.Event] = []
@@ -155,7 +161,7 @@ class TrialActor(SessionActor[TrialRow]):
             case Look(fills_from, limit):
                 await self.confirm()
                 first = max(0, row.fills - limit) if fills_from is None else fills_from
-                fills = await self._fills(first, limit)
+                fills = await self._fills(first, limit, row.fills)
                 return views.show(row, await self._tape(row), fills, first)
             case Ask(operation_id):
                 return await self._ask(row, operation_id)
@@ -175,7 +181,7 @@ class TrialActor(SessionActor[TrialRow]):
         if operation is None or operation.operation_id != operation_id:
             return NO_OPERATION
         first = operation.fills_from
-        fills = await self._fills(first, min(FILLS, operation.fills)) if not running(row) else []
+        fills = await self._fills(first, min(FILLS, operation.fills), row.fills) if not running(row) else []
         if running(row):
             self._mill.began(row.agent_id, self.key)
         return views.advanced(row, await self._tape(row), operation.ran, fills, first)
@@ -375,18 +381,17 @@ class TrialActor(SessionActor[TrialRow]):
             return self._trial.tape
         return None if await self._tapes.is_gone(row.entry) else await self._tapes.tape(row.entry)
 
-    async def _fills(self, first: int, limit: int) -> list[Fill]:
-        """Fills from a number on."""
+    async def _fills(self, first: int, limit: int, most: int) -> list[Fill]:
+        """Fills from a number on, of a trial that has `most`."""
         fills: list[Fill] = []
         n, count = -1, 0
-        while len(fills) < limit:
+        while len(fills) < limit and first + len(fills) < most:
             rows = await self.store.entries(session_log(self.key), n, ROWS)
             if not rows:
                 break
             n = rows[-1].n
             for row in rows:
-                event = stored(_EVENT, row.data, "trial", self.key)
-                if isinstance(event, Done | Began | Ran):
-                    fills += list(event.fills)[max(0, first - count) :]
-                    count += len(event.fills)
+                filled = stored(Filled, row.data, "trial", self.key).fills
+                fills += filled[max(0, first - count) :]
+                count += len(filled)
         return fills[:limit]

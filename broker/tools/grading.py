@@ -6,12 +6,12 @@
 """
 
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from broker.actors.grader import LARGE, WAITING, Told, at_length
+from broker.actors.grader import WAITING, Told, at_length, length_of
 from broker.core.artifact import PREFIX, address
 from broker.core.tapes.synthetic import KINDS
 from broker.core.tapes.tape import Tape
@@ -25,8 +25,6 @@ from broker.tools.context import Context, Progress, Services
 from broker.tools.registry import tool
 from broker.wire.refusals import Refusal, refuse
 
-LONG: Final = 65_536
-"""Bytes of an artifact that are read on the loop."""
 RefParam = Annotated[
     str,
     Meta(
@@ -110,7 +108,7 @@ async def _graded(
     content = await artifacts.artifact(context, ref)
     if isinstance(content, Refusal):
         return content
-    artifact = await at_length(LARGE * len(content) // LONG, read_form, content)
+    artifact = await at_length(length_of(content), read_form, content)
     if isinstance(artifact, Fault):
         return not_gradable(artifact)
     services = context.services

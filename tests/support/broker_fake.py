@@ -20,6 +20,7 @@ from broker.app import Caller, Delivery, Ended, Slow, Statistics
 from broker.config import Settings
 from broker.histogram import Histogram
 from broker.store.port import StoreStatistics
+from broker.tools.statistics import Rehearsals
 from broker.wire import canonical
 from broker.wire.events import Resume
 from broker.wire.refusals import Refusal, refuse
@@ -68,13 +69,16 @@ class FakeTool(msgspec.Struct, frozen=True, kw_only=True):
 def statistics_of(**figures: Any) -> Statistics:
     """A broker's statistics: these figures, and nothing of all others."""
     store = {name: Histogram((1.0,)) for name in ("units", "commits", "checkpoints")}
-    pushes = {field.name: 0 for field in msgspec.structs.fields(PushStatistics)}
-    none = {
-        field.name: {} if get_origin(field.type) is dict else 0
-        for field in msgspec.structs.fields(Statistics)
+    whole = {
+        "store": StoreStatistics(**store),
+        "pushes": PushStatistics(**_nothing(PushStatistics)),
+        "trials": Rehearsals(**_nothing(Rehearsals)),
     }
-    whole = {"store": StoreStatistics(**store), "pushes": PushStatistics(**pushes)}
-    return Statistics(**{**none, **whole, **figures})
+    return Statistics(**{**_nothing(Statistics), **whole, **figures})
+
+
+def _nothing(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.name: {} if get_origin(field.type) is dict else 0 for field in msgspec.structs.fields(kind)}
 
 
 class FakeReader:

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from broker.actors import grader as module
-from broker.actors.grader import KEPT, WAITING, Grader, at_length
+from broker.actors.grader import KEPT, WAITING, Grader, at_length, length_of
 from broker.core.tapes.tape import Tape
 from broker.core.trials.review import Fault, Graded, read_trial, review
 from broker.core.trials.script import Advance, Artifact, Entry, Start
@@ -184,3 +184,7 @@ async def test_what_does_not_hold_is_a_fault_and_not_remembered(
 async def test_what_takes_long_is_done_in_a_thread() -> None:
     assert await at_length(module.LARGE - 1, threading.get_ident) == threading.get_ident()
     assert await at_length(module.LARGE, threading.get_ident) != threading.get_ident()
+    assert length_of(CONTENT) < module.LARGE, "read and written on the loop"
+    assert length_of(bytes(module.LONG)) == module.LARGE, (
+        "of an artifact that has many plans also on a short tape"
+    )

@@ -1,4 +1,4 @@
-"""`turret tape`: tapes for trials: check a CSV file, import it, list and remove what a broker has.
+"""`turret tape`: tapes for trials: make one, check a CSV file, import it, list and remove what a broker has.
 
 1. A file is read here, and is a tape or is not; a broker gets its bytes in parts, reads them again, and shows nothing
    before all are there. An import that was broken goes on where it was.
@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 import click
 
 from broker.core.tapes.catalog import fault, parts_of
-from broker.core.tapes.csvfile import CsvReader
-from broker.core.tapes.tape import Tape
+from broker.core.tapes.csvfile import CsvReader, decimal, to_csv
+from broker.core.tapes.synthetic import KINDS, make
+from broker.core.tapes.tape import MAX_TICKS, Tape
+from broker.wire.ids import MAX_SAFE
 from gateways.client.link import ANSWER_S
 from gateways.client.show import printable
 from gateways.commands.admin import (
@@ -55,7 +57,7 @@ def _facts() -> list[click.Parameter]:
 
 @click.group(no_args_is_help=False)
 def tape() -> None:
-    """Tapes for trials: check a CSV file, offline, and bring it to a broker, as its operator.
+    """Tapes for trials: make one or check a CSV file, offline, and bring it to a broker, as its operator.
 
     The file has a header, time,bid,ask or time,bid,ask,size, and a line a tick; the first wrong line is named.
 
@@ -101,6 +103,41 @@ tape.add_command(
         callback=_check,
         help=_check.__doc__,
         short_help="whether a CSV file is a tape, offline",
+    )
+)
+
+
+def _make(kind: str, seed: int, ticks: int | None) -> None:
+    """Write a tape that is made by rule and seed, as every broker has it, as a CSV file to standard output. KIND is
+    trend, mean-revert, jump or thin. The same seed gives the same quotes on every machine.
+
+    \b
+    Example:
+      turret tape make trend --seed 7 > ticks.csv
+    """
+    made = make(KINDS[kind], seed, ticks)
+    about = made.about
+    for line in to_csv(made):
+        click.echo(line, nl=False)
+    facts = f"--instrument {about.instrument} --tick {decimal(about.tick)} --fee {decimal(about.fee)}"
+    echo_error(f"{len(made):,} ticks; to check or import them: {facts}")
+
+
+tape.add_command(
+    click.Command(
+        "make",
+        params=[
+            click.Argument(["kind"], type=click.Choice(list(KINDS))),
+            click.Option(
+                ["--seed"], type=click.IntRange(0, MAX_SAFE), default=0, show_default=True, help="Which one."
+            ),
+            click.Option(
+                ["--ticks"], type=click.IntRange(1, MAX_TICKS), help="How many; else as in the catalog."
+            ),
+        ],
+        callback=_make,
+        help=_make.__doc__,
+        short_help="write a seeded tape as a CSV file, offline",
     )
 )
 

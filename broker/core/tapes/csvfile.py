@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from array import array
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Final
@@ -57,6 +58,22 @@ def read_csv(content: bytes, *, instrument: str, tick: str, fee: str = "0") -> T
     """The tape of a whole CSV file, as CsvReader reads it."""
     reader = CsvReader(instrument=instrument, tick=tick, fee=fee)
     return reader.feed(content) or reader.end()
+
+
+def to_csv(tape: Tape) -> Iterator[str]:
+    """The lines of a CSV file that is read as this tape, where its instrument, tick and fee are given with it."""
+    about = tape.about
+    yield ",".join(COLUMNS if about.sized else REQUIRED) + "\n"
+    for number, (bid, ask) in enumerate(zip(tape.bids, tape.asks, strict=True)):
+        at = _EPOCH + timedelta(milliseconds=about.start + number * about.step)
+        time = at.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        size = f",{tape.sizes[number]}" if about.sized else ""
+        yield f"{time}Z,{decimal(bid * about.tick)},{decimal(ask * about.tick)}{size}\n"
+
+
+def decimal(millionths: int) -> str:
+    """Millionths as a decimal, as a price, a tick and a fee are written."""
+    return f"{millionths // MICRO}.{millionths % MICRO:06d}"
 
 
 class CsvReader:

@@ -1,5 +1,6 @@
 """`turret tape`: a CSV file is checked and imported, or its first wrong line is named."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from broker.app import Missed
 from broker.core.tapes import catalog
+from broker.core.tapes.synthetic import KINDS, make
 from gateways.commands.tape import _called
 from gateways.operator.server import operator_app
 from gateways.operator.token import OperatorToken
@@ -184,3 +186,17 @@ def test_what_is_said_wrong_of_a_file_names_no_line(turret: Turret, file: Path) 
     assert (told.code, f"{file}: an instrument" in told.err) == (1, True)
     assert turret.run("tape", "check", str(file)).code == 2
     assert turret.run("tape", "check", str(file.with_name("none.csv")), *ABOUT).code == 2
+
+
+@pytest.mark.requirement("catalog.command")
+async def test_a_seeded_tape_is_written_as_a_file_that_can_be_imported(turret: Turret) -> None:
+    made = await turret("tape", "make", "thin", "--seed", "3", "--ticks", "20")
+    assert made.code == 0, made.err
+    assert made.err.startswith("20 ticks; to check or import them: --instrument USDSEK")
+    file = turret.directory / "thin.csv"
+    file.write_text(made.out)
+    facts = made.err.partition(": ")[2].split()
+    checked = await turret("tape", "check", str(file), *facts, "--json")
+    assert json.loads(checked.out)["ref"] == make(KINDS["thin"], 3, 20).ref()
+    unknown = await turret("tape", "make", "flat")
+    assert (unknown.code, "trend" in unknown.err) == (2, True)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from broker.core.tapes.csvfile import MAX_LINE, Complaint, CsvReader, read_csv
+from broker.core.tapes.csvfile import MAX_LINE, Complaint, CsvReader, decimal, read_csv, to_csv
+from broker.core.tapes.synthetic import KINDS, make
 from broker.core.tapes.tape import MICRO, Tape
 
 HEAD = "time,bid,ask\n"
@@ -197,3 +198,14 @@ def test_tick_and_fee_are_decimals_of_at_most_six_digits(tick: str, fee: str) ->
     complaint = read(HEAD, tick, fee)
     assert isinstance(complaint, Complaint)
     assert complaint.line == 0
+
+
+@pytest.mark.requirement("tape.import")
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_as_csv_is_read_as_the_same_tape(kind: str) -> None:
+    made = make(KINDS[kind], 7, 50)
+    about = made.about
+    content = "".join(to_csv(made)).encode()
+    found = read_csv(content, instrument=about.instrument, tick=decimal(about.tick), fee=decimal(about.fee))
+    assert isinstance(found, Tape), found
+    assert found.ref() == made.ref()

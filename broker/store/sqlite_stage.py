@@ -22,6 +22,9 @@ KEPT: Final = 20_000
 
 
 COLUMNS: Final = 7
+DOCUMENT: Final = (
+    "INSERT INTO document (id, kind, name, version, data, sum, searched) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 TEXT: Final = "text (id, log, n, at, told, sum, data)"
 DROP_TEXTS: Final = (
     "DELETE FROM text WHERE id IN"
@@ -355,16 +358,15 @@ class Stage:
                 fresh.append((document.id, kind, name, document.version, document.data, total, searched))
             document.stored = document.version > 0
             document.data = b""
-        many(
-            "INSERT INTO document (id, kind, name, version, data, sum, searched) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            fresh,
-        )
-        many("UPDATE document SET version = ?, data = ?, sum = ?, searched = ? WHERE id = ?", changed)
-        many("DELETE FROM document WHERE id = ?", gone)
-        many("INSERT INTO facet (id, kind, name) VALUES (?, ?, ?)", rows.facets)
-        many("DELETE FROM mark WHERE id = ?", rows.unmarked)
-        many("INSERT INTO mark (id, document, facet, value) VALUES (?, ?, ?, ?)", rows.marks.values())
-        if lost:
-            many(DELETE, lost)
-        if found:
-            many(INSERT, found)
+        for statement, values in (
+            (DOCUMENT, fresh),
+            ("UPDATE document SET version = ?, data = ?, sum = ?, searched = ? WHERE id = ?", changed),
+            ("DELETE FROM document WHERE id = ?", gone),
+            ("INSERT INTO facet (id, kind, name) VALUES (?, ?, ?)", rows.facets),
+            ("DELETE FROM mark WHERE id = ?", rows.unmarked),
+            ("INSERT INTO mark (id, document, facet, value) VALUES (?, ?, ?, ?)", rows.marks.values()),
+            (DELETE, lost),
+            (INSERT, found),
+        ):
+            if values:
+                many(statement, values)

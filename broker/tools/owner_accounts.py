@@ -88,10 +88,11 @@ async def create_owner(
         return refuse("bad_request", said, path="password" if invitation else "invitation")
     found = await find_owner(services.store, read)
     owner_id = found.owner_id if found is not None else services.new_id("ow_")
-    made_at = found.created_at if found is not None else services.clock.now_ms()
+    now = services.clock.now_ms()
+    made_at = found.created_at if found is not None else now
     answer = {"owner_id": owner_id, "email": read, "created_at": made_at}
     if password is None:
-        command = _invited(context, read, made_at, answer)
+        command = _invited(context, read, made_at, now + INVITED_MS, answer)
     else:
         password = read_password(password)
         refused = judge_password(password, read)
@@ -122,9 +123,9 @@ async def list_owners(
     return HeldOwners(owners, page.next)
 
 
-def _invited(context: Context, email: str, made_at: int, answer: dict[str, object]) -> Make:
+def _invited(context: Context, email: str, made_at: int, until: int, answer: dict[str, object]) -> Make:
     services = context.services
-    code, until = services.new_secret(20), services.clock.now_ms() + INVITED_MS
+    code = services.new_secret(20)
     page = (services.info()["mcp"]["url"] or "").removesuffix("/mcp") + f"/sign-up?invitation={code}"
     shown = {
         **answer,

@@ -12,8 +12,8 @@ from tests.support.agents import make_agent
 from tests.support.broker import Bench, code
 from tests.support.channels import open_town
 
-HOSTILE = {"x": [[]] * 40_000}
-"""160 KB that take a tenth of a second to read."""
+HOSTILE = {"x": [[]] * 100_000}
+"""400 KB that take a fifth of a second to read: enough for a few turns of a loop that others keep busy, too."""
 
 
 @pytest.mark.requirement("doors.large")

@@ -15,7 +15,7 @@ MUTANTS = (
     ("store.search", SEARCH, "NOT {less}", "NOT {more}"),
     ("store.search-marks", SEARCH, "*(_mark(kind, name, value) for name, value in marks)", ""),
     ("store.search-damaged", SEARCH, "total not in (None, sum_of(data))", "False"),
-    ("store.search", STAGE, "        if lost:\n            many(DELETE, lost)\n", ""),
+    ("store.search", STAGE, "            (DELETE, lost),\n", ""),
     ("resource.edit", CORE, "version=row.version + 1,", "version=row.version,"),
     ("resource.limits", CORE, "library.count > quota.resources", "library.count > quota.resources + 1"),
     ("resource.limits", CORE, "row.size > before and library.bytes", "library.bytes"),

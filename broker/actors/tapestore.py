@@ -14,6 +14,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
+from broker.actors.mill import in_turns
 from broker.actors.once import Once
 from broker.actors.record import Index, RecordActor
 from broker.core.conversation import Due
@@ -26,8 +27,8 @@ from broker.core.tapes.catalog import (
     TapeRow,
     index_of,
     item_of,
+    joining,
     whole,
-    whole_in_steps,
 )
 from broker.core.tapes.tape import Tape
 from broker.store.port import Append, Document, Drop, Put, Store, Unit
@@ -81,7 +82,7 @@ class TapeActor(RecordActor[TapeRow]):
     def __init__(
         self, key: str, *, turn: Callable[[], AbstractAsyncContextManager[None]], **parts: Any
     ) -> None:
-        """`turn`: in which a step of what takes long is done (broker.actors.mill)."""
+        """`turn`: in which a piece of what takes long is done (broker.actors.mill)."""
         super().__init__(key, **parts)
         self._turn = turn
 
@@ -139,7 +140,7 @@ class TapeActor(RecordActor[TapeRow]):
         if row is None or row.state != "importing" or row.parts != command.parts:
             there = row.parts if row is not None and row.state == "importing" else 0
             return refuse("conflict", f"{there} parts of this tape are there", path="parts", expected=there)
-        tape = await self._whole(row)
+        tape = await in_turns(self._turn, joining(await read_parts(self.store, row), row.ref))
         if isinstance(tape, str):
             refused = await self._gone(row, None, None)
             return refused or refuse("bad_request", f"nothing was imported: {tape}", path="ref")
@@ -163,16 +164,6 @@ class TapeActor(RecordActor[TapeRow]):
             licence=command.licence,
         )
         return await self.write(here, item_of(here, command.price), once=command.once, puts=puts)
-
-    async def _whole(self, row: TapeRow) -> Tape | str:
-        steps = whole_in_steps(await read_parts(self.store, row), row.ref)
-        while True:
-            async with self._turn():
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    found: Tape | str = end.value
-                    return found
 
     async def _full(self) -> bool:
         return len(await self.store.find(KIND, "all", "1", limit=IMPORTED)) == IMPORTED

@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 import msgspec
 
-from broker.core.tapes.csvfile import Complaint, read_csv
-from broker.core.tapes.tape import MICRO, Tape, read_tape
+from broker.core.tapes.csvfile import Complaint, decimal, read_csv
+from broker.core.tapes.tape import Tape, read_tape
 from broker.core.trials.report import Report, report_of
 from broker.core.trials.review import Fault, Graded, made_again, read_trial, review
 from broker.core.trials.script import Artifact, Entry
@@ -136,8 +136,7 @@ def _tape(entry: Entry, file: Path | None) -> Tape | Fault:
     if content.startswith(b"{"):
         return read_tape(content)
     about = entry.about
-    tick, fee = (f"{each // MICRO}.{each % MICRO:06}" for each in (about.tick, about.fee))
-    found = read_csv(content, instrument=about.instrument, tick=tick, fee=fee)
+    found = read_csv(content, instrument=about.instrument, tick=decimal(about.tick), fee=decimal(about.fee))
     if isinstance(found, Complaint):
         raise Failure("tape", f"{file}, line {found.line}: {found.message}", USAGE)
     return found

@@ -7,12 +7,14 @@
 
 import hashlib
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
+from broker.core import pieces
+from broker.core.pieces import Pieces
 from broker.core.tapes.tape import MAX_PRICE, MAX_SIZE, MAX_TICKS, About, Tape, TapeReader
 
 KIND: Final = "tape"
@@ -28,10 +30,10 @@ LEFT_MS: Final = 86_400_000
 """How long parts lie that nobody goes on with."""
 INSTRUMENT: Final = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,31}"
 """As a plan names it after `on`."""
-STEP_PARTS: Final = 32
-STEP_BYTES: Final = PART // 2
-STEP_TICKS: Final = 16_384
-"""Parts that are hashed, bytes that are read, and ticks that are looked at, in one step of some 2 ms."""
+PIECE_PARTS: Final = 32
+PIECE_BYTES: Final = PART // 2
+PIECE_TICKS: Final = 16_384
+"""Parts that are hashed, bytes that are read, and ticks that are looked at, in one piece of some 2 ms."""
 MAX_TIME: Final = 10**14
 _INSTRUMENT: Final = re.compile(INSTRUMENT)
 
@@ -126,35 +128,29 @@ def parts_of(tape: Tape) -> Iterator[bytes]:
 
 def whole(parts: list[bytes], ref: str) -> Tape | str:
     """The tape that these parts are, or why they are not the one of this ref, or none at all."""
-    steps = whole_in_steps(parts, ref)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: Tape | str = end.value
-            return found
+    return pieces.whole(joining(parts, ref))
 
 
-def whole_in_steps(parts: list[bytes], ref: str) -> Generator[None, None, Tape | str]:
-    """The same in steps of some 2 ms."""
+def joining(parts: list[bytes], ref: str) -> Pieces[Tape | str]:
+    """The same in pieces of some 2 ms."""
     digest = hashlib.sha256()
     for n, part in enumerate(parts):
         digest.update(part)
-        if n % STEP_PARTS == 0:
+        if n % PIECE_PARTS == 0:
             yield
     if digest.hexdigest() != ref:
         return "its bytes have another hash"
     reader = TapeReader()
     try:
         for part in parts:
-            for at in range(0, len(part), STEP_BYTES):
-                reader.feed(part[at : at + STEP_BYTES])
+            for at in range(0, len(part), PIECE_BYTES):
+                reader.feed(part[at : at + PIECE_BYTES])
                 yield
         tape = reader.end()
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         return f"it is no tape: {error}"
     wrong = unfit(tape.about, len(tape))
-    for at in range(0, len(tape), STEP_TICKS):
+    for at in range(0, len(tape), PIECE_TICKS):
         wrong = wrong or _no_book(tape, at)
         yield
     return wrong or tape
@@ -163,14 +159,14 @@ def whole_in_steps(parts: list[bytes], ref: str) -> Generator[None, None, Tape |
 def fault(tape: Tape) -> str | None:
     """What is wrong with a tape that reads well: the first thing that no import lets pass."""
     wrong = unfit(tape.about, len(tape))
-    for at in range(0, len(tape), STEP_TICKS):
+    for at in range(0, len(tape), PIECE_TICKS):
         wrong = wrong or _no_book(tape, at)
     return wrong
 
 
 def _no_book(tape: Tape, at: int) -> str | None:
-    """What is wrong with STEP_TICKS ticks."""
-    part = slice(at, at + STEP_TICKS)
+    """What is wrong with PIECE_TICKS ticks."""
+    part = slice(at, at + PIECE_TICKS)
     for n, (bid, ask) in enumerate(zip(tape.bids[part], tape.asks[part], strict=True), at):
         if not 0 < bid <= ask <= MAX_PRICE:
             return f"tick {n}: the bid {bid} and the ask {ask} are no book"

@@ -48,15 +48,7 @@ def register(site: Site) -> None:
 
 def _add_list(site: Site) -> None:
     async def show_all(visit: Visit) -> Shown:
-        which = "open" if visit.query.one("which") == "open" else "all"
-        answer = await site.ask(
-            visit,
-            "my_sessions",
-            owner_id=visit.owner_id,
-            agent_id=visit.query.one("agent"),
-            which=which,
-            after=visit.query.one("after") or None,
-        )
+        which, answer = await site.ask_list(visit, "my_sessions")
         if isinstance(answer, Refusal):
             return away(answer)
         return Page("sessions.html", {**answer, "which": which, "words": words})

@@ -74,6 +74,16 @@ class Site:
         answer = await self._broker.signin(visit.caller, verb, msgspec.json.encode(given))
         return answer if isinstance(answer, Refusal) else msgspec.to_builtins(answer)
 
+    async def ask_list(self, visit: Visit, verb: str) -> tuple[str, Any]:
+        """What an agent has of a kind: `all` or `open`, as the address says, and a page of them, or the Refusal."""
+        which = "open" if visit.query.one("which") == "open" else "all"
+        params = {
+            "agent_id": visit.query.one("agent"),
+            "which": which,
+            "after": visit.query.one("after") or None,
+        }
+        return which, await self.ask(visit, verb, owner_id=visit.owner_id, **params)
+
     def asset(self, name: str, text: bytes, kind: str) -> str:
         """A file that pages load, under /pages/: its address, which changes with it."""
 

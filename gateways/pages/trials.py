@@ -17,15 +17,7 @@ def register(site: Site) -> None:
     """Add the page."""
 
     async def show_all(visit: Visit) -> Shown:
-        which = "open" if visit.query.one("which") == "open" else "all"
-        answer = await site.ask(
-            visit,
-            "my_trials",
-            owner_id=visit.owner_id,
-            agent_id=visit.query.one("agent"),
-            which=which,
-            after=visit.query.one("after") or None,
-        )
+        which, answer = await site.ask_list(visit, "my_trials")
         if isinstance(answer, Refusal):
             return away(answer)
         values = {"which": which, "money": money, "outcomes": OUTCOMES, "ended": ENDED}

@@ -15,22 +15,22 @@ from broker.core.trials.grade import NAIVE_PART
 from broker.tools import trials
 
 PAGE: Final = " ".join((Path(__file__).parents[2] / "docs/reference/trial.md").read_text().split())
-SAID: Final = {
-    f"A tape has at most {MAX_TICKS:,} ticks": MAX_TICKS,
-    f"which operators import, those from {FIRST}": FIRST,
-    f"in parts of at most {PART:,}": PART,
-    f"keeps at most {IMPORTED} imported tapes": IMPORTED,
-    f"Fill model v1, named `{MODEL}`": MODEL,
-    f"at most {session.MAX_CALLS:,} calls, of {session.MAX_CALL_BYTES // 1024} KiB": session.MAX_CALLS,
-    f"and {session.MAX_FILLS:,} fills": session.MAX_FILLS,
-    f"the last {views.RECENT} ticks": views.RECENT,
-    f"the first {views.SHOWN} orders": views.SHOWN,
-    f"in its answer, the first {trial.FILLS}": trial.FILLS,
-    f"the first {REJECTED_KEPT:,}; of a plan its name": REJECTED_KEPT,
-    f"at most {report.SLOTS} purchases and {report.SLOTS} sales are marked, and {report.FILLS} are listed": 0,
-    f"`wait_ms` at most ({trials.WAIT_MS // 1000} s)": trials.WAIT_MS,
-    f"(`bad_request`, with the first {trials.DIAGNOSTICS})": trials.DIAGNOSTICS,
-}
+SAID: Final = (
+    f"A tape has at most {MAX_TICKS:,} ticks",
+    f"which operators import, those from {FIRST}",
+    f"in parts of at most {PART:,}",
+    f"keeps at most {IMPORTED} imported tapes",
+    f"Fill model v1, named `{MODEL}`",
+    f"at most {session.MAX_CALLS:,} calls, of {session.MAX_CALL_BYTES // 1024} KiB",
+    f"and {session.MAX_FILLS:,} fills",
+    f"the last {views.RECENT} ticks",
+    f"the first {views.SHOWN} orders",
+    f"in its answer, the first {trial.FILLS}",
+    f"the first {REJECTED_KEPT:,}; of a plan its name",
+    f"at most {report.SLOTS} purchases and {report.SLOTS} sales are marked, and {report.FILLS} are listed",
+    f"`wait_ms` at most ({trials.WAIT_MS // 1000} s)",
+    f"(`bad_request`, with the first {trials.DIAGNOSTICS})",
+)
 
 
 @pytest.mark.requirement("trial.page-numbers")

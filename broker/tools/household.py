@@ -131,17 +131,7 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     add("pair", PairActor, settings=network, receipts=receipts)
     add("task", TaskActor, settings=network, receipts=receipts, rouse=rouse)
     add("library", LibraryActor, quota=Quota(network.resources, network.resource_bytes))
-    arena: dict[str, Any] = {
-        "settings": services.settings.arena,
-        "vault": services.vault,
-        "played": services.played,
-    }
-    add("player", PlayerActor, **arena)
-    add("arena", ArenaActor, games=services.games, **arena)
-    add("tape", TapeActor, turn=partial(services.mill.turn, WHO))
-    trials = _trial_parts(services)
-    add("trainee", TraineeActor, **trials)
-    add("trial", TrialActor, mill=services.mill, new_id=new_id, **trials)
+    _add_sessions(add, services)
     pace = Pace(limits.channel_messages, limits.member_messages, limits.channel_window_ms / 1000)
     add(
         "channel",
@@ -162,10 +152,21 @@ def add_network_actors(services: Services, timers: Timers) -> None:
     )
 
 
-def _trial_parts(services: Services) -> dict[str, Any]:
-    """What the actors of trials, and who opens them, both need."""
-    return {
-        "settings": services.settings.trials,
+def _add_sessions(add: Callable[..., None], services: Services) -> None:
+    """Those of the arena and of trials, and of the tapes that trials run on."""
+    settings, mill, new_id = services.settings, services.mill, services.new_id
+    arena: dict[str, Any] = {
+        "settings": settings.arena,
+        "vault": services.vault,
+        "played": services.played,
+    }
+    add("player", PlayerActor, **arena)
+    add("arena", ArenaActor, games=services.games, **arena)
+    trials: dict[str, Any] = {
+        "settings": settings.trials,
         "tapes": services.tapes,
         "rehearsed": services.rehearsed,
     }
+    add("tape", TapeActor, turn=partial(mill.turn, WHO))
+    add("trainee", TraineeActor, **trials)
+    add("trial", TrialActor, mill=mill, new_id=new_id, **trials)

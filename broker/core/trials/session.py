@@ -246,7 +246,7 @@ def judge(row: TrialRow, expected: int, *, ending: bool = False) -> Refusal | No
 
 
 def judge_call(row: TrialRow, trial: Trial, call: Call, size: int) -> Refusal | None:
-    """Why a call of `size` bytes is not done in a trial at which it may be looked at."""
+    """Why a call of `size` bytes, in a trial that `judge` lets go on, is not done."""
     if (fault := trial.fault(call)) is not None:
         return refuse("ILLEGAL_ACTION", fault, legal_actions=may(row))
     if full(row):

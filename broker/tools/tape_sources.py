@@ -73,9 +73,9 @@ async def fetch_tape(
     """Fetch a CSV file (trial.md, Tapes) from a URL and put it into the catalog, as `turret tape import URL` does: all
     of it, or nothing and why (`reason`): the first line that is wrong, or what the source does.
 
-    The file has a minute; a million ticks take half a one more, and with a progress token you are told how many bytes
-    were read. One at a time (overloaded). Redirects are not followed. Whoever leaves stops it; a tape that is there
-    already stays as it is.
+    The file has a minute to come, and to read a million ticks takes up to half a minute more; with a progress token you
+    are told how many bytes were read. One at a time (overloaded). Redirects are not followed. Whoever leaves stops it;
+    a tape that is there already stays as it is.
     """
     services = context.services
     added = judge_url(url, loopback=services.settings.webhooks.allow_loopback) or read_headers(headers or {})

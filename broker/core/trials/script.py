@@ -219,7 +219,7 @@ def written(
 
 
 def mark_step(ticks: int) -> int:
-    """Of so many ticks every how manieth is marked: the least power of two that leaves at most MARKS, with the last."""
+    """How many ticks marks are apart: the least power of two that leaves at most MARKS, with that of the last tick."""
     step = 1
     while step * (MARKS - 1) < ticks - 1:
         step *= 2

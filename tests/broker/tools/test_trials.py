@@ -46,9 +46,8 @@ async def test_a_plan_has_a_tree_a_text_and_what_it_costs(bench: Bench) -> None:
     assert checked["valid"]
     assert checked["bounds"]["position"] == 3_000_000
     assert checked["cost"] > 5
-    as_text = msgspec.json.encode(
-        checked["tree"]
-    ).decode()  # of a client that keeps to the schema, which says text
+    # Of a client that keeps to the schema, which says text.
+    as_text = msgspec.json.encode(checked["tree"]).decode()
     for form in (checked["text"], checked["tree"], as_text):
         assert await ask(bench, ann, "validate", plan=form) == checked
 

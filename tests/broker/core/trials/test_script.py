@@ -186,7 +186,7 @@ def test_a_trial_that_was_put_away_goes_on_as_if_it_had_not(calls: list[Call], d
 @pytest.mark.parametrize(
     ("ticks", "step"), [(1_000, 1), (1_001, 2), (1_999, 2), (3_600, 4), (1_000_000, 1_024)]
 )
-def test_every_so_manieth_tick_is_marked_and_the_last_one(ticks: int, step: int) -> None:
+def test_one_tick_in_so_many_is_marked_and_the_last_one(ticks: int, step: int) -> None:
     """As it was always published: another step is another ref."""
     marks = marks_of(range(ticks))
     assert marks == [[tick, tick] for tick in [*range(0, ticks - 1, step), ticks - 1]]

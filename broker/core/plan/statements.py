@@ -29,6 +29,8 @@ AMOUNTS: Final = ("position", "pnl", "resting", "orders_left")
 """What is nothing at 0: alone in a condition it is meant to be something."""
 PIECE: Final = 150
 """Tokens of one piece of work."""
+MEND: Final = 40
+"""Tokens that are fed in the time that looking for one repair takes."""
 MENDS: Final = 6
 """How often one statement is parsed; after that it is anybody's guess what was meant."""
 SERIES: Final = ("bid", "ask", "mid", "spread", "size")
@@ -68,7 +70,8 @@ def read_statements(text: str, tokens: Iterable[Token], found: Found) -> Pieces[
 class _Reader:
     def __init__(self, text: str, tokens: Iterable[Token], found: Found) -> None:
         self._text, self._tokens, self._found, self._at = text, list(tokens), found, 0
-        self._fed = 0
+        self._spent = 0
+        """Tokens, or what takes as long, of this piece."""
 
     def read(self) -> Pieces[list[Statement]]:
         statements = []
@@ -111,10 +114,11 @@ class _Reader:
                     last, token = token, self._called(self._next(token))
                     value = state.feed_token(token)
                     self._at += token.type != END
-                    self._fed += 1
-                    if self._fed % PIECE == 0:
+                    if self._is_piece(1):
                         yield
             except UnexpectedToken:
+                if self._is_piece(MEND):
+                    yield
                 if self._begins_line(token) and END in state.accepts():
                     value = state.feed_eof()
                 elif self._mended(state, token, last):
@@ -123,8 +127,16 @@ class _Reader:
                     break
             assert isinstance(value, Raw)
             return value
-        self._give_up()
+        yield from self._give_up()
         return None
+
+    def _is_piece(self, more: int) -> bool:
+        """Whether with so many tokens more a piece is full; then another one begins."""
+        self._spent += more
+        if self._spent < PIECE:
+            return False
+        self._spent = 0
+        return True
 
     def _next(self, last: Token) -> Token:
         if self._at < len(self._tokens) and (token := self._tokens[self._at]).type not in _begins():
@@ -143,20 +155,23 @@ class _Reader:
         self._tokens[self._at] = _as(token, meant or known[0])
         return self._tokens[self._at]
 
-    def _give_up(self) -> None:
+    def _give_up(self) -> Pieces[None]:
+        """To where the next one may begin: looking whether a word is meant to takes longer than feeding it."""
         while self._at < len(self._tokens) and self._tokens[self._at].type not in _begins():
             token = self._tokens[self._at]
             if self._begins_line(token):
                 return
             self._at += 1
+            if self._is_piece(1):
+                yield
 
     def _begins_line(self, token: Token) -> bool:
         """Whether it stands first in its line and may be meant to begin a statement."""
-        if token.type != "NAME" or closest(str(token), STATEMENTS) is None:
-            return False
         start = token.start_pos or 0
+        if token.type != "NAME" or start == 0 or self._at == 0:
+            return False
         line = self._text.rfind("\n", 0, start) + 1
-        return start > 0 and not self._text[line:start].strip() and self._at > 0
+        return not self._text[line:start].strip() and closest(str(token), STATEMENTS) is not None
 
     def _mended(self, state: State, token: Token, last: Token) -> bool:
         """Tells what is wrong with a token. True where one token more, less or another is the repair: it is made."""

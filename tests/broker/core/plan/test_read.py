@@ -251,6 +251,13 @@ def test_a_large_plan_is_read_in_pieces(given: str) -> None:
     assert whole(reading(given)) == read_any(given)
 
 
+@pytest.mark.requirement("trial.session-fair")
+@pytest.mark.parametrize(("given", "least"), [("bxn\n" * 1_500, 15), ("a " * 3_000, 25), ("wh\n" * 40, 7)])
+def test_what_is_given_up_or_mended_is_looked_at_in_pieces(given: str, least: int) -> None:
+    """Each piece looks at so many words, or mends so many statements: they took 20 and 12 ms in one."""
+    assert len(list(reading(HEAD + given))) >= least
+
+
 @pytest.mark.requirement("plan.hostile")
 def test_a_tree_that_is_larger_than_any_plan_is_not_printed() -> None:
     value = tree.to_value(taken(FADE).plan)

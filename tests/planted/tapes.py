@@ -25,7 +25,7 @@ MUTANTS = (
     ("trial.past", RUN, "tick - account.filled_at", "tick - account.filled_at + 1"),
     ("trial.grades", GRADE, "height = max(height, made)", "height = made"),
     ("trial.grades", GRADE, "brought > 0", "brought >= 0"),
-    ("trial.grades", GRADE, "lots.pop(0)", "lots.pop()"),
+    ("trial.grades", GRADE, "lots.popleft()", "lots.pop()"),
     ("trial.bounds", ACCOUNT, "room = bounds.position - held", "room = bounds.position"),
     ("trial.bounds", ACCOUNT, "account.sent >= bounds.orders", "account.sent > bounds.orders"),
     ("trial.fills", ACCOUNT, "there[order.side] -= part", "pass"),

@@ -7,6 +7,7 @@
 """
 
 from array import array
+from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 from math import isqrt
@@ -85,7 +86,7 @@ def sharpe(curve: Sequence[int]) -> int:
 def hits(fills: Sequence[Fill], tape: Tape) -> tuple[int, int]:
     """How many trades that made the position smaller earned by it, fees of both ends and all, and how many there were.
     What was bought first is sold first."""
-    lots: list[list[int]] = []
+    lots = deque[list[int]]()  # of a long tape there may be hundreds of thousands
     earned = closed = 0
     for fill in fills:
         sign = 1 if fill.side == "buy" else -1
@@ -96,7 +97,7 @@ def hits(fills: Sequence[Fill], tape: Tape) -> tuple[int, int]:
             lots[0][0] += sign * part
             left -= part
             if not lots[0][0]:
-                lots.pop(0)
+                lots.popleft()
         if left:
             lots.append([sign * left, fill.price])
         closed += closes

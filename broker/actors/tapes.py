@@ -7,7 +7,7 @@ from typing import Any, Final
 import trio
 
 from broker.actors.tapestore import find_imported, read_imported
-from broker.core.tapes.synthetic import KINDS, make
+from broker.core.tapes.synthetic import KINDS, SEED, make
 from broker.core.tapes.tape import Tape
 from broker.core.trials.script import Entry
 from broker.store.port import Store
@@ -16,9 +16,6 @@ from broker.wire.refusals import Refusal, refuse
 
 KEPT_TICKS: Final = 4_000_000
 """Ticks of the tapes that stay: some 100 MB."""
-
-SEED: Final = 1
-"""Of a tape that is made by rule, where nobody names another."""
 
 
 class Tapes:

@@ -16,7 +16,7 @@ import click
 
 from broker.core.tapes.catalog import fault, parts_of
 from broker.core.tapes.csvfile import CsvReader, decimal, to_csv
-from broker.core.tapes.synthetic import KINDS, make
+from broker.core.tapes.synthetic import KINDS, SEED, make
 from broker.core.tapes.tape import MAX_TICKS, Tape
 from broker.wire.ids import MAX_SAFE
 from gateways.client.link import ANSWER_S
@@ -129,10 +129,14 @@ tape.add_command(
         params=[
             click.Argument(["kind"], type=click.Choice(list(KINDS))),
             click.Option(
-                ["--seed"], type=click.IntRange(0, MAX_SAFE), default=0, show_default=True, help="Which one."
+                ["--seed"],
+                type=click.IntRange(0, MAX_SAFE),
+                default=SEED,
+                show_default=True,
+                help="Which one; the default is the catalog's.",
             ),
             click.Option(
-                ["--ticks"], type=click.IntRange(1, MAX_TICKS), help="How many; else as in the catalog."
+                ["--ticks"], type=click.IntRange(2, MAX_TICKS), help="How many; else as in the catalog."
             ),
         ],
         callback=_make,

@@ -15,6 +15,8 @@ from broker.core.tapes.tape import About, Tape
 _MASK: Final = (1 << 64) - 1
 START: Final = 1_767_225_600_000
 """Of each of them: 2026-01-01, UTC."""
+SEED: Final = 1
+"""Where nobody names another: that of the catalog's."""
 
 
 class Chance:

@@ -8,7 +8,8 @@ import pytest
 
 from broker.app import Missed
 from broker.core.tapes import catalog
-from broker.core.tapes.synthetic import KINDS, make
+from broker.core.tapes.csvfile import to_csv
+from broker.core.tapes.synthetic import KINDS, SEED, make
 from gateways.commands.tape import _called
 from gateways.operator.server import operator_app
 from gateways.operator.token import OperatorToken
@@ -198,5 +199,8 @@ async def test_a_seeded_tape_is_written_as_a_file_that_can_be_imported(turret: T
     facts = made.err.partition(": ")[2].split()
     checked = await turret("tape", "check", str(file), *facts, "--json")
     assert json.loads(checked.out)["ref"] == make(KINDS["thin"], 3, 20).ref()
-    unknown = await turret("tape", "make", "flat")
-    assert (unknown.code, "trend" in unknown.err) == (2, True)
+    same = await turret("tape", "make", "thin", "--ticks", "2")
+    assert same.out == "".join(to_csv(make(KINDS["thin"], SEED, 2))), "without a seed as the catalog has it"
+    for wrong in (("flat",), ("thin", "--ticks", "1")):
+        told = await turret("tape", "make", *wrong)
+        assert (told.code, "trend" in told.err or "--ticks" in told.err) == (2, True)

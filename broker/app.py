@@ -333,7 +333,7 @@ async def open_broker(
     Leaving the context lets no new command in, finishes commits under way and ends the actors. The store stays
     the caller's to close. `keeper`: where the audit's head is kept apart from it. `courier`: the way out to webhooks;
     without it nothing is sent. `source`: the way to files of others; without it none is fetched. `safe_keys`: what
-    agents' secrets are sealed with; without them by a key that ends with the broker.
+    secrets are sealed with; without them by a key that ends with the broker.
     """
     calls, rules = settings.calls, await _rules(settings, store)
     async with trio.open_nursery() as nursery:

@@ -46,7 +46,7 @@ _SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "serve": ("serving", "keep a broker running"),
         "operator-token": ("operator_token", "a new token for a broker's operators"),
         "admin": ("admin", "the operators' tools"),
-        "rotate-secrets-key": ("secrets_key", "another key for agents' secrets, all sealed anew"),
+        "rotate-secrets-key": ("secrets_key", "another key for secrets, all sealed anew"),
         "backup": ("backup", "a copy of a broker's store, while it runs"),
         "restore": ("restore", "a store made of a backup"),
         "check": ("check", "is a store or a backup whole?"),

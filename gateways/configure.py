@@ -62,7 +62,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: str | None = None
     """A PEM file with its private key."""
     secrets_key_file: str | None = None
-    """The file with the keys that agents' secrets are sealed with, which must be there; unset: secrets.key in the data
+    """The file with the keys that secrets are sealed with, which must be there; unset: secrets.key in the data
     directory, made at the first start."""
     behind_proxy: tuple[str, ...] = ()
     """Addresses or networks of proxies whose X-Forwarded-For is believed."""

@@ -1,4 +1,4 @@
-"""The keys of agents' secrets on disk: DATA/secrets.key, or where the operator says; one line a key, the present one
+"""The keys of secrets on disk: DATA/secrets.key, or where the operator says; one line a key, the present one
 last (docs/reference/trial.md, Secrets).
 
 1. Mode 0600. The one in the data directory is made at the first start; one that was named must be there: a disk that is

@@ -1,4 +1,4 @@
-"""Where agents' secrets are kept (docs/reference/trial.md, Secrets): one document a holder, each value sealed.
+"""Where secrets are kept (docs/reference/trial.md, Secrets): one document a holder, each value sealed.
 
 1. They are the owner's, and all agents of an owner use the same; an agent that has no owner has its own. Operators
    have theirs, and use nobody else's: whoever says where a secret is sent can have it.

@@ -1,4 +1,4 @@
-"""The keys that agents' secrets are sealed with (docs/reference/trial.md, Secrets): NaCl's SecretBox.
+"""The keys that secrets are sealed with (docs/reference/trial.md, Secrets): NaCl's SecretBox.
 
 1. Whose a secret is and what it is called is sealed with it: a box that is moved to another place opens nowhere.
 2. A box says which key made it, by an id that tells nothing of the key. With an older key of ours it opens, too.

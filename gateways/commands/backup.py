@@ -28,8 +28,7 @@ def backup(context: click.Context, file: Path, data: Path, with_key: bool, as_js
     """Write a backup of a broker's store into a new FILE. The broker may run, and goes on.
 
     FILE gets mode 0600 and is never overwritten. The wire's key is not in it: keep a copy of DIR/wire.key apart, made
-    once after the first start; a restore needs it. Nor is DIR/secrets.key, ever, without which agents' secrets are
-    unreadable.
+    once after the first start; a restore needs it. Nor is DIR/secrets.key, ever, without which secrets are unreadable.
 
     \b
     Example:

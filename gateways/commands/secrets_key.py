@@ -1,4 +1,4 @@
-"""`turret rotate-secrets-key`: another key for agents' secrets, and all of them sealed anew."""
+"""`turret rotate-secrets-key`: another key for secrets, and all of them sealed anew."""
 
 import secrets
 import time
@@ -32,7 +32,7 @@ from gateways.safekey import SafeKeyError, key_path, keys_of, new_line, read_lin
 def rotate_secrets_key(
     context: click.Context, data: Path, secrets_key_file: str | None, as_json: bool
 ) -> None:
-    """Seal all secrets of agents with a new key, and throw the old ones away. The broker must be stopped.
+    """Seal all secrets with a new key, and throw the old ones away. The broker must be stopped.
 
     Whatever ends it in between, every secret stays readable; run it again. Backups from before need the old file: keep
     a copy of it as long as you keep them.

@@ -201,7 +201,7 @@ class CsvReader:
 def _columns(header: list[str]) -> dict[str, int]:
     names = [name.strip().lower() for name in header]
     if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
-        raise _Wrong(f"a bad header: commas part the columns; {_WANTED}")
+        raise _Wrong(f"a bad header: columns are separated by commas; {_WANTED}")
     if missing := [name for name in REQUIRED if name not in names]:
         raise _no_column(missing[0])
     if strange := [name for name in names if name not in COLUMNS]:

@@ -71,8 +71,8 @@ def test_sizes_are_kept() -> None:
     [
         ("", 0, "no column time"),
         ("bid,ask\n", 1, "no column time"),
-        ("time;bid;ask\n", 1, "commas part the columns"),
-        ("time\tbid\task\n", 1, "commas part the columns"),
+        ("time;bid;ask\n", 1, "separated by commas"),
+        ("time\tbid\task\n", 1, "separated by commas"),
         ("time,bid,ask,volume\n", 1, "'volume' is no column"),
         ("time,bid,ask,bid\n", 1, "twice"),
         (HEAD, 1, "two ticks"),

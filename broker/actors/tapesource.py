@@ -62,7 +62,8 @@ class TapeSource:
         """Fetch and import a tape; its entry of the catalog, or why there is none. `headers`: with their secrets.
         `finish`: the end of the import, by how many parts there are. `told`: of the bytes that are read, TOLD times.
 
-        Cancelling stops it: nothing is imported, and parts that were kept are swept as those of any broken import."""
+        Cancelling stops it: parts that were kept are swept as those of any broken import, and nothing is imported but
+        where the end of the import was asked for already, which goes on."""
         if self._source is None:
             return _OFF
         if self._busy:

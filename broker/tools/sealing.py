@@ -8,12 +8,14 @@ older key of the wire too. Where the wire has that key no more the member is lef
 import hashlib
 import hmac
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
+from broker.core.pushheaders import NAME, TEMPLATE
 from broker.tools.context import Services
 from broker.wire.keyring import Keyring
 from broker.wire.keys import SigningKey
@@ -24,6 +26,11 @@ _CHANCE: Final = b"turret: where chance comes from\0"
 _DIGEST: Final = b"turret: digests of requests that hold secrets\0"
 HIDDEN: Final = {"writeOnly": True}
 """In the schema of a param that is a secret: it is taken, and shown nowhere (JSON Schema, 9.4 of its validation)."""
+HeaderTemplates = dict[
+    Annotated[str, Meta(pattern=rf"^{NAME}$(?!\n)")],
+    Annotated[str, Meta(pattern=rf"^{TEMPLATE}$(?!\n)", extra_json_schema=HIDDEN)],
+]
+"""A param: headers by name, whose values may name secrets, or be some themselves (broker.core.pushheaders)."""
 
 
 def seal(services: Services, secret: str) -> str:

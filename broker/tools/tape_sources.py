@@ -15,14 +15,14 @@ from broker.actors.safe import OPERATORS
 from broker.actors.tapesource import Told
 from broker.actors.tapestore import Finish
 from broker.core.push import MAX_URL, Outcome, judge_url
-from broker.core.pushheaders import MOST, NAME, TEMPLATE, read_headers
+from broker.core.pushheaders import MOST, read_headers
 from broker.core.tapes.catalog import INSTRUMENT, Item, Text
 from broker.core.tapes.csvfile import CsvReader
 from broker.core.tapes.source import unset, wrong
 from broker.tools.context import Context, Progress
 from broker.tools.lookup import disk_full
 from broker.tools.registry import tool
-from broker.tools.sealing import HIDDEN
+from broker.tools.sealing import HeaderTemplates
 from broker.wire.refusals import Refusal
 
 UrlParam = Annotated[
@@ -36,10 +36,7 @@ UrlParam = Annotated[
 ]
 HeadersParam = (
     Annotated[
-        dict[
-            Annotated[str, Meta(pattern=rf"^{NAME}$(?!\n)")],
-            Annotated[str, Meta(pattern=rf"^{TEMPLATE}$(?!\n)", extra_json_schema=HIDDEN)],
-        ],
+        HeaderTemplates,
         Meta(
             max_length=MOST,
             description='sent to the source, 8 at most, such as {"Authorization": "Bearer ${FEED_TOKEN}"}: ${NAME} is '

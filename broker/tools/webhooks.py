@@ -13,7 +13,7 @@ from broker.actors.calls import agent_stream
 from broker.actors.push import KIND, NO_PUSH, RemovePush, RenewSecret, SendAgain, SetPush, read_push
 from broker.core.agent import allowance
 from broker.core.push import OLD_SECRET_MS, FormName, Occurrence, PushRow, Secret, Why, judge_url
-from broker.core.pushheaders import MOST, NAME, TEMPLATE, read_headers
+from broker.core.pushheaders import MOST, read_headers
 from broker.core.webhook import PING, SECRET_BYTES, Webhook, show, waiting, write_secret
 from broker.store.port import Head
 from broker.store.stored import stored
@@ -23,7 +23,7 @@ from broker.tools.agents import NO_AGENT
 from broker.tools.context import Context, Services
 from broker.tools.paging import AfterParam, LimitParam, read_page
 from broker.tools.registry import tool
-from broker.tools.sealing import HIDDEN, seal
+from broker.tools.sealing import HeaderTemplates, seal
 from broker.wire.events import read_cursor, stream_tag
 from broker.wire.refusals import Refusal, refuse
 
@@ -47,10 +47,7 @@ CursorParam = (
 )
 HeadersParam = (
     Annotated[
-        dict[
-            Annotated[str, Meta(pattern=rf"^{NAME}$(?!\n)")],
-            Annotated[str, Meta(pattern=rf"^{TEMPLATE}$(?!\n)", extra_json_schema=HIDDEN)],
-        ],
+        HeaderTemplates,
         Meta(
             max_length=MOST,
             description="sent with each event beside the signature's own, 8 at most, such as "

@@ -13,8 +13,8 @@ REQUIREMENTS = {
     "catalog.scope": "the catalog is for a token with the scope trial, and tapes are brought by operators alone",
     "catalog.audited": "the audit is told who imported and removed which tape, and none of its quotes",
     "catalog.resources": "kestrel://catalog, kestrel://catalog/<index> and kestrel://catalog-pricing are read over MCP",
-    "catalog.command": "turret tape makes, checks, imports, lists and removes; the first wrong line of a file is named, and "
-    "nothing is sent",
+    "catalog.command": "turret tape makes, checks, imports, lists and removes; the first wrong line of a file is "
+    "named, and nothing is sent",
     "catalog.check": "turret check knows tapes: their parts, hashes, documents and indices",
     "catalog.killed": "whatever kills the broker in an import, all of the tape is there or nothing of it is seen",
 }

@@ -103,7 +103,7 @@ class Safe:
 
     async def sealing(self, holder: str, name: str, value: str, once: Once | None) -> SetSecret | Refusal:
         """The command that keeps a value; `unavailable` where the key that would seal it is not in its file any more:
-        the next start would not have it."""
+        the next start would not have it. Nothing is kept before the command is asked for."""
         if self._keys.is_kept is not None and not await trio.to_thread.run_sync(self._keys.is_kept):
             log.error("the file of the secrets' key is not as it was at the start: put it back, or restart")
             return _NOT_KEPT
@@ -111,7 +111,8 @@ class Safe:
         return SetSecret(name, sealed, self._keys.current, once)
 
     async def look(self) -> None:
-        """At the start: say aloud how many secrets there are that no key opens. It changes nothing."""
+        """At the start: log how many secrets of the first LOOKED_AT holders no key opens, or that the store can't be
+        read. It changes nothing."""
         lost = holders = 0
         try:
             async with aclosing(every(self._store, KIND, "all", "1")) as documents:

@@ -47,7 +47,8 @@ class Revise(msgspec.Struct, frozen=True, tag_field="type", tag="revise"):
 
 
 class Submit(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="submit"):
-    """Send an order by hand, as a rule would at the tick that was run last. `at` None: at any price."""
+    """Send an order by hand, as a rule would at the tick that was run last: `size` units at `at` ticks (None: at any
+    price). A number as `tif` is of ticks."""
 
     side: Side
     size: int

@@ -28,7 +28,9 @@ async def read_row(store: Store, type: type[T], kind: str, id: str) -> T | None:
     return None if document is None else stored(type, document.doc, kind, id)
 
 
-async def every(store: Store, kind: str, name: str, value: str, page: int = 500) -> AsyncGenerator[Document, None]:
+async def every(
+    store: Store, kind: str, name: str, value: str, page: int = 500
+) -> AsyncGenerator[Document, None]:
     """All documents with an index row (name, value), in its order, read `page` at a time. Raises Unavailable."""
     after = 0
     while documents := await store.find(kind, name, value, after, page):

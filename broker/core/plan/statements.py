@@ -114,10 +114,10 @@ class _Reader:
                     last, token = token, self._called(self._next(token))
                     value = state.feed_token(token)
                     self._at += token.type != END
-                    if self._is_piece(1):
+                    if self._spend(1):
                         yield
             except UnexpectedToken:
-                if self._is_piece(MEND):
+                if self._spend(MEND):
                     yield
                 if self._begins_line(token) and END in state.accepts():
                     value = state.feed_eof()
@@ -130,8 +130,8 @@ class _Reader:
         yield from self._give_up()
         return None
 
-    def _is_piece(self, more: int) -> bool:
-        """Whether with so many tokens more a piece is full; then another one begins."""
+    def _spend(self, more: int) -> bool:
+        """Count so many tokens more; True where the piece is full, and another one begins."""
         self._spent += more
         if self._spent < PIECE:
             return False
@@ -162,7 +162,7 @@ class _Reader:
             if self._begins_line(token):
                 return
             self._at += 1
-            if self._is_piece(1):
+            if self._spend(1):
                 yield
 
     def _begins_line(self, token: Token) -> bool:

@@ -14,6 +14,7 @@ from broker.store.port import Store
 from broker.store.stored import damaged
 from broker.wire.refusals import Refusal, refuse
 
+_REF: Final = re.compile("[0-9a-f]{64}")
 KEPT_TICKS: Final = 4_000_000
 """Ticks of the tapes that stay: some 100 MB."""
 
@@ -40,6 +41,8 @@ class Tapes:
         """
         if isinstance(entry, str) and re.fullmatch("[0-9]{1,9}", entry):
             entry = int(entry)
+        if isinstance(entry, str) and _REF.fullmatch(entry):
+            entry = await self._named(entry)
         kinds = list(KINDS.values())
         kind = KINDS.get(entry) if isinstance(entry, str) else None
         if isinstance(entry, int) and 0 <= entry < len(kinds):
@@ -80,12 +83,20 @@ class Tapes:
             return await find_imported(self._store, entry.ref) is None
         return entry.kind not in KINDS
 
+    async def _named(self, ref: str) -> str:
+        """The name of the made tape that the catalog shows with this ref; a ref that is none of these as it is."""
+        for name in KINDS:
+            shown = await self.find(name, None)
+            if isinstance(shown, Entry) and shown.ref == ref:
+                return name
+        return ref
+
     async def _imported(self, entry: str | int, seed: int | None) -> Entry | Refusal:
         row = await find_imported(self._store, entry)
         if row is None or row.about is None:
             return refuse(
                 "NOT_FOUND",
-                f"the catalog has no such entry: {', '.join(KINDS)} are names, an imported tape has an index or a ref; "
+                f"the catalog has no such entry: {', '.join(KINDS)} are names, each tape has an index and a ref; "
                 "over MCP kestrel://catalog shows all",
                 path="entry",
             )

@@ -25,6 +25,8 @@ async def test_an_entry_is_found_by_index_name_and_ref(bench: Bench) -> None:
     trend = await found.find(0, None)
     assert trend == await found.find("trend", 1) == await found.find("0", None)
     assert isinstance(trend, Entry)
+    assert trend == await Tapes(bench.store).find(trend.ref, None)
+    assert await found.find(trend.ref, 2) == await found.find("trend", 2)
     assert (trend.kind, trend.seed, await found.find("trend", 2) != trend) == ("trend", 1, True)
     for which in (4, 99, 101, "101", "0" * 64, "9" * 64, "no such", -1, "-1", "٣"):
         assert code(await found.find(which, None)) == "NOT_FOUND"

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import trio
 
 from broker.tools.owned_trials import PAGE
 from tests.support.agents import make_agent
@@ -37,3 +38,28 @@ async def test_an_owner_sees_the_trials_the_latest_first_in_pages() -> None:
         opens = await signin(bench, "my_trials", **asked, which="open")
         assert ([each["session_id"] for each in opens["trials"]], opens["next"]) == (ids[:0:-1], None)
         assert code(await signin(bench, "my_trials", owner_id=eve, agent_id=agent.agent)) == "not_found"
+
+
+@pytest.mark.requirement("pages.trials")
+async def test_a_page_of_trials_is_read_one_at_a_time() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with open_bench(tuned(owners=msgspec.structs.asdict(CHEAP))) as bench:
+        ann = await new_owner(bench)
+        agent = await make_agent(bench, "Desk", owner_id=ann)
+        taken = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            for _ in range(3):
+                await opened(bench, agent)
+                began = turns
+                await signin(bench, "my_trials", owner_id=ann, agent_id=agent.agent)
+                taken.append(turns - began)
+            nursery.cancel_scope.cancel()
+        assert taken[0] < taken[1] < taken[2], "each lets the others on"

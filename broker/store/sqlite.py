@@ -166,7 +166,7 @@ class SqliteStore:
         if not self._pumping:
             # Not at once: what other tasks of this tick commit goes into the same batch.
             self._pumping = True
-            tick_end().add(self._pump)
+            tick_end().add(self._pump, vital=True)
 
     def _pump(self) -> None:
         batch = self._queue[:BATCH]
@@ -175,9 +175,12 @@ class SqliteStore:
         job, at_once = self._prepare([work for work, _ in batch])
         if self._hand is None or at_once:
             # Not here: what follows may wake tasks, and where a tick ends the loop has settled how long it sleeps.
-            trio.lowlevel.current_trio_token().run_sync_soon(self._finish, batch, job())
+            trio.lowlevel.current_trio_token().run_sync_soon(self._do, batch, job)
         else:
             self._hand.give(job, partial(self._finish, batch))
+
+    def _do(self, batch: list[_Letter], job: Callable[[], Result]) -> None:
+        self._finish(batch, job())
 
     def _prepare(self, works: list[Work]) -> tuple[Callable[[], Result], bool]:
         """What is left to do for these works, and whether it does not wait for the disk."""

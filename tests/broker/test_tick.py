@@ -43,3 +43,13 @@ async def test_one_that_fails_costs_the_others_nothing(caplog: pytest.LogCapture
 
 async def test_a_run_has_one() -> None:
     assert tick_end() is tick_end()
+
+
+def test_what_all_would_wait_for_ends_the_run_where_it_fails() -> None:
+    async def run() -> None:
+        tick_end().add(lambda: 1 / 0, vital=True)
+        with trio.fail_after(5):
+            await trio.sleep_forever()
+
+    with pytest.raises(trio.TrioInternalError):
+        trio.run(run)

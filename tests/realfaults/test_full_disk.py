@@ -69,7 +69,8 @@ async def test_on_a_full_disk_open_calls_are_refused_and_go_on_when_there_is_roo
         data = disk.place / "data"
         async with served(data, environment=environment, inside=disk.inside) as broker:
             async with dealing(broker, pairs):
-                await trio.sleep(0.3)
+                # Before the store's log is written from its beginning again: that needs no room, and refuses nothing.
+                await wait_acknowledged(history, 40)
                 disk.fill()
                 with trio.fail_after(5):
                     while not all(pair.refused["unavailable"] for pair in pairs):  # noqa: ASYNC110

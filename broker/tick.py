@@ -33,9 +33,8 @@ class TickEnd(trio.abc.Instrument):
             for do, vital in due:
                 try:
                     do()
-                except (
-                    Exception
-                ) as fault:  # Trio would drop the instrument, and with it all that is asked for later
+                except Exception as fault:
+                    # Trio would drop the instrument, and with it all that is asked for later.
                     log.exception("what was due at the end of a tick failed")
                     if vital:
                         trio.lowlevel.current_trio_token().run_sync_soon(_fall, fault)

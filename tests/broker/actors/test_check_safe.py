@@ -37,7 +37,7 @@ class Held:
 
 
 def look(held: Held, keys: SafeKeys | None = KEYS) -> tuple[int, int, list[str]]:
-    ((count, unreadable, faults),) = check_safe(held, keys)  # type: ignore[arg-type]
+    ((count, unreadable, faults),) = check_safe(held, keys)  # type: ignore[arg-type]  # the part of a store that it asks
     assert all(isinstance(each, Fault) and "a value" not in each.message for each in faults)
     return count, unreadable, [each.message for each in faults]
 

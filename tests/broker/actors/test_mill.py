@@ -154,7 +154,7 @@ async def test_a_start_finds_what_is_under_way_and_passes_by_what_is_damaged(
     house, store = House(a=[False]), MemoryStore()
     for id, doc in (("a", b'{"agent_id":"ag"}'), ("x", b"broken")):
         await store.commit(Unit(puts=(Put("trial", id, 0, doc, (("running", 1),)),)))
-    made = Mill(store, house)  # type: ignore[arg-type]
+    made = Mill(store, house)  # type: ignore[arg-type]  # the part of a house that it asks
     async with trio.open_nursery() as nursery:
         nursery.start_soon(made.run)
         await trio.sleep(5)
@@ -171,7 +171,7 @@ async def test_a_start_finds_all_that_is_under_way(
     house, store = House(**{name: [False] for name in names}), MemoryStore()
     for name in names:
         await store.commit(Unit(puts=(Put("trial", name, 0, b'{"agent_id":"ag"}', (("running", 1),)),)))
-    made = Mill(store, house)  # type: ignore[arg-type]
+    made = Mill(store, house)  # type: ignore[arg-type]  # the part of a house that it asks
     async with trio.open_nursery() as nursery:
         nursery.start_soon(made.run)
         await trio.sleep(5)

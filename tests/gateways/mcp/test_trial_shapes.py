@@ -2,22 +2,15 @@
 
 import gc
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import trio
-from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 
 from broker.core.trials.script import read_artifact
-from tests.gateways.mcp.test_clients import MODES, serving
-from tests.isolation.world import CountingStore, World
-from tests.support.agents import make_agent
-from tests.support.broker import open_bench
+from tests.gateways.mcp.test_clients import MODES
+from tests.gateways.mcp.trial_client import connected
 from tests.support.rehearsals import DOWN, FADE, QUIET, new_key
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:Async generator '(httpx2|httpcore2)\.:ResourceWarning")
@@ -46,23 +39,6 @@ def collected() -> Iterator[None]:
     gc.collect()
 
 
-@asynccontextmanager
-async def connected(mode: str) -> AsyncIterator[Client]:
-    """The official client with an agent's token, on the trials' face of a served broker."""
-    store = CountingStore()
-    async with open_bench(store=store) as bench:
-        world = World(bench, store)
-        world.people["ann"] = await make_agent(bench, "Ann")
-        http = create_mcp_http_client({"authorization": f"Bearer {world.token('ann')}"})
-        with trio.fail_after(20):
-            async with (
-                serving(world.mcp) as url,
-                http,
-                Client(streamable_http_client(f"{url}/trial", http_client=http), mode=mode) as client,
-            ):
-                yield client
-
-
 def keyed(name: str, params: dict[str, Any]) -> dict[str, Any]:
     return {**params, "idempotency_key": new_key()} if name.rpartition(".")[2] in KEYED else params
 
@@ -70,7 +46,7 @@ def keyed(name: str, params: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.requirement("trial.session-shapes")
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_trial_over_mcp_and_each_tools_refusal_and_fault(mode: str) -> None:
-    async with connected(mode) as client:
+    async with connected(mode) as (client, _):
 
         async def result(name: str, **params: Any) -> dict[str, Any]:
             name = f"kestrel.{name}"
@@ -124,7 +100,7 @@ async def test_progress_is_told_while_an_operation_is_waited_for(
         assert message is not None
         assert json.loads(message)["of"] == 900
 
-    async with connected(mode) as client:
+    async with connected(mode) as (client, _):
         opened = await client.call_tool("kestrel.session.open", {"entry": 0, "idempotency_key": new_key()})
         assert opened.structured_content is not None
         id = {"session_id": opened.structured_content["session_id"]}

@@ -10,7 +10,7 @@ import pytest
 from broker.core.tapes.synthetic import KINDS
 from broker.tools.registry import collect
 from tests.docs.pages import HOW_TO, blocks
-from tests.gateways.mcp.test_trial_shapes import connected
+from tests.gateways.mcp.trial_client import connected
 
 PAGE = "rehearse-over-mcp.md"
 pytestmark = pytest.mark.filterwarnings(r"ignore:Async generator '(httpx2|httpcore2)\.:ResourceWarning")
@@ -43,7 +43,7 @@ async def test_each_call_of_the_page_has_the_answer_that_it_shows(monkeypatch: p
     shown = [json.loads(each) for each in blocks(PAGE, "json")]
     names: dict[str, str] = {}
     asked = set()
-    async with connected("auto") as client:
+    async with connected("auto") as (client, _):
         for call, answer in zip(shown[::2], shown[1::2], strict=True):
             given = {name: names.get(str(value), value) for name, value in call["arguments"].items()}
             if given.get("ticks", 0) > 1_000:  # it takes long here

@@ -9,7 +9,8 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from broker.tools.registry import collect
-from tests.gateways.mcp.test_trial_shapes import REFUSED, connected, keyed
+from tests.gateways.mcp.test_trial_shapes import REFUSED, keyed
+from tests.gateways.mcp.trial_client import connected
 from tests.support.rehearsals import DOWN
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:Async generator '(httpx2|httpcore2)\.:ResourceWarning")
@@ -34,7 +35,7 @@ def collected() -> Iterator[None]:
 @pytest.mark.requirement("trial.tutorial-shapes")
 async def test_a_name_that_is_none_is_a_fault_and_a_wrong_call_a_refusal() -> None:
     assert sorted(REFUSALS) == TOOLS
-    async with connected("auto") as client:
+    async with connected("auto") as (client, _):
         for name, (params, code) in REFUSALS.items():
             with pytest.raises(MCPError) as fault:
                 await client.call_tool(f"{name}s", keyed(name, params))
@@ -57,7 +58,7 @@ async def _result(client: Client, name: str, **params: Any) -> dict[str, Any]:
 async def test_a_stand_down_is_a_result_of_each_tool_that_can_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("INLINE", 0), ("STEPS", 2_000), ("PART", 4_000)):
         monkeypatch.setattr(f"broker.actors.trial.{name}", value)
-    async with connected("auto") as client:
+    async with connected("auto") as (client, _):
         seen = await _result(client, "kestrel.session.open", entry="trend")
         id = {"session_id": seen["session_id"]}
         await _result(client, "kestrel.session.start", **id, plan=DOWN, expected_version=0)
@@ -80,7 +81,7 @@ async def test_a_stand_down_is_a_result_of_each_tool_that_can_say_so(monkeypatch
 async def test_a_fault_of_ours_is_no_refusal_and_the_trial_goes_on_after_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with connected("auto") as client:
+    async with connected("auto") as (client, _):
         seen = await _result(client, "kestrel.session.open", entry="trend")
         id = {"session_id": seen["session_id"]}
         await _result(client, "kestrel.session.start", **id, plan=DOWN, expected_version=0)
